@@ -6,6 +6,8 @@
 
 #include <dlock/duration.hpp>
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -63,15 +65,16 @@ class CallerConnection {
 
   // Runs a statement that locks a row if it can be had at once, and answers no row if not. What such an attempt has
   // locked in vain is let go of, where the database can do that. Throws Failure{locked}, with the transaction as
-  // it was, where the table as a whole cannot be had at once.
-  virtual TextRow attempt(std::string_view sql) = 0;
+  // it was, where the table as a whole cannot be had at once. `idle_bound`: with the row, the transaction is bound to
+  // it (see below).
+  virtual TextRow attempt(std::string_view sql, std::optional<Duration> idle_bound) = 0;
   // The same for a query that locks no row: what it has locked of the table is let go of as well, where the database
   // can do that.
-  virtual TextRow attempt_to_read(std::string_view sql) { return attempt(sql); }
+  virtual TextRow attempt_to_read(std::string_view sql) { return attempt(sql, std::nullopt); }
 
-  // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer
-  // says so.
-  virtual bool fence(std::string_view sql, Duration wait) = 0;
+  // Runs the fence, waiting at most about `wait` for its row, and binds the transaction to `idle_bound` before it has
+  // that. False: refused. Throws OtherDatabase where the answer says so.
+  virtual bool fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) = 0;
 
   // Waits, at most about `wait`, until this server of a cluster has come as far as that (Connection::position). False:
   // it has not, or nobody can tell.
@@ -102,11 +105,10 @@ class CallerConnection {
   // Whether the transaction, as it stands, keeps everybody else from writing.
   virtual bool writes_alone() { return false; }
 
-  // From here on the server ends the transaction if its client is silent for longer than this; nothing where it cannot
-  // be said for the transaction alone.
-  virtual void bound_idle(Duration bound) = 0;
-  // Sends something that takes no snapshot and changes nothing, so that such a bound begins again, also one that the
-  // caller's session has; and answers what it is. max(): there is none.
+  // An idle bound is how long its client can be silent before the server ends the transaction; there is none where that
+  // cannot be said for the transaction alone, and a shorter one of the caller's stays. This sends something that takes
+  // no snapshot and changes nothing, so that the bound begins again, also one that the caller's session has; and
+  // answers what it is. max(): there is none.
   virtual Duration keep_alive() { return Duration::max(); }
 
   // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller
@@ -132,9 +134,25 @@ class CallerConnection {
     const auto row = run(sql);
     return row.empty() ? std::string{} : row.front().value_or("");
   }
-  void begun() { mark_ = "dlock_" + random_identity(); }
+  // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
+  void begin_with(std::string_view sql) {
+    try {
+      run(sql);
+    } catch (...) {
+      roll_back();
+      throw;
+    }
+    static thread_local unsigned count = 0;
+    mark_ = fmt::format("{}_{}", savepoint("fence"), count++ % 8);  // another one for what begins within another
+  }
   // The savepoint behind the fence of a transaction that was begun here; empty: it was not.
   const std::string& mark() const noexcept { return mark_; }
+  // A name that no caller's savepoint has. There are few of them: servers keep statistics by statement, and of a
+  // statement that makes a savepoint its name is a part.
+  static std::string savepoint(std::string_view purpose) {
+    static const auto process = random_identity();
+    return fmt::format("dlock_{}_{}", purpose, process);
+  }
 
  private:
   const Send send_;

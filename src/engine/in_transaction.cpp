@@ -116,12 +116,14 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its
   // row locked, and what then arrives ends the transaction.
   const bool young = !over && BootClock::now() - held->hand_over_state.since < longest_way;
+  std::optional<Duration> idle_bound;
+  if (context_.options.bound_idle && !planted("with_fence_unbounded"))
+    idle_bound = std::min(key.lease, held->terms().asked());
   bool proved = false;
   try {
     if (young) catch_up(context_, caller);
-    proved = caller.fence(key, wait) || (!over && !young && catch_up(context_, caller) && caller.fence(key, wait));
-    if (proved && context_.options.bound_idle && !planted("with_fence_unbounded"))
-      caller.bound_idle(std::min(key.lease, held->terms().asked()));
+    const auto fence = [&] { return caller.fence(key, wait, idle_bound); };
+    proved = fence() || (!over && !young && catch_up(context_, caller) && fence());
   } catch (const Failure& failure) {
     if (options.doom) caller.spoil();
     throw told_in_transaction(failure);
@@ -142,9 +144,9 @@ void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const Tra
                           const FenceOptions& options, bool gone) {
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   const PausedRenewals paused(context_.renewer, all, context_.options.timeouts.request);
-  in_transaction([&] { caller->check(); });
   auto* const begun = Begun::find(transaction);
   try {
+    in_transaction([&] { caller->check(); });
     // Where the transaction ends here, an attempt that failed needs nothing more.
     auto here = options;
     here.doom = options.doom && begun == nullptr;

@@ -34,14 +34,14 @@ TransactionAcquire::TransactionAcquire(Context& context, Attempts& attempts, con
       job_(job_behind(lease)),
       thread_(job_ ? JobRef{} : job_of_this_thread()),
       actor_(context.engine_id, job_ ? id_of(job_.name()) : thread_->id),
-      ask_{name.text(), Token{}},
-      idle_bound_(context.options.lease) {
+      ask_{name.text(), Token{}} {
+  if (context.options.bound_idle && !planted("lock_in_unbounded")) ask_.idle_bound = context.options.lease;
   if (lease == nullptr) return;
   if (lease->mode != Mode::exclusive)
     throw Error(Fault::misuse,
                 fmt::format("a transaction locks a name exclusively, not in mode {}", to_string(lease->mode)));
   const auto terms = context_.policy.terms_of(*lease);
-  idle_bound_ = terms.asked();
+  if (ask_.idle_bound) ask_.idle_bound = terms.asked();
   ask_.owner = owner_;
   ask_.node = context_.options.node;
   ask_.label = lease->label ? std::string_view{*lease->label} : context_.options.label;
@@ -118,8 +118,6 @@ std::optional<Grant> TransactionAcquire::take(const store::RowAvailability& row)
     throw Error(Fault::conflict, fmt::format("locking {} took longer than half of EngineOptions::reaper.grace; roll "
                                              "the transaction back and run it again",
                                              in_quotes(name_.text())));
-  if (context_.options.bound_idle && !planted("lock_in_unbounded"))
-    in_transaction([&] { caller_->bound_idle(idle_bound_); });
   return Grant{*token, lease_ != nullptr ? owner_ : std::string{}};
 }
 
@@ -128,12 +126,20 @@ bool TransactionAcquire::tries_once() {
 }
 
 LockInTransaction TransactionAcquire::in_vain() {
-  in_transaction([&] { caller_->confirm(); });
+  confirm();
   return {};
 }
 
+// It may have been some time ago that something was asked on the caller's connection.
+void TransactionAcquire::confirm() {
+  in_transaction([&] {
+    caller_->confirm();
+    if (observer_) caller_->keep_alive();
+  });
+}
+
 LockInTransaction TransactionAcquire::out_of_time(const store::RowAvailability& row) {
-  in_transaction([&] { caller_->confirm(); });
+  confirm();
   if (!row.free || !caller_->table_locked()) return {std::nullopt, row.free};
   const auto found = context_.blocked(name_, Instant::max());
   if (found.rightly || found.text.empty()) return {std::nullopt, found.locked};

@@ -53,6 +53,7 @@ class TransactionAcquire {
   // The server may end the transaction for its silence, which is as long as this waits.
   void keep_alive();
   void rest(Duration opens_in);  // as ReleaseObserver's
+  void confirm();
   Deadline answered_by() const;
 
   Context& context_;
@@ -65,7 +66,6 @@ class TransactionAcquire {
   const JobRef thread_;  // else
   const SessionId actor_;
   store::TakeRequest ask_;
-  Duration idle_bound_;
   std::unique_ptr<store::CallerTransaction> caller_{};
   std::optional<ReleaseObserver> observer_{};
   Instant looked_at_{};

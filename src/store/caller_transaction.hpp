@@ -20,6 +20,8 @@ struct TakeRequest {
   std::string_view node{}, label{}, actor{};
   Duration lease{}, at_least{};
   std::string_view metadata{};
+  // For how long the client may be silent from then on, where a transaction can be bound to it.
+  std::optional<Duration> idle_bound{};
 };
 
 // One transaction of a caller's. Threads: the caller's. Owns: nothing. Commits nothing, except by commit().
@@ -48,10 +50,10 @@ class CallerTransaction {
   virtual void confirm() = 0;
 
   // Writes the key's row, waiting at most about `wait` for it. False: the lease is not this key's any more.
-  virtual bool fence(const LeaseKey& key, Duration wait) = 0;
+  // `idle_bound`: see TakeRequest.
+  virtual bool fence(const LeaseKey& key, Duration wait, std::optional<Duration> idle_bound) = 0;
 
   // See dialects::CallerConnection.
-  virtual void bound_idle(Duration bound) = 0;
   virtual void doom() noexcept = 0;
   virtual void spoil() noexcept = 0;
   virtual void begin(Duration wait) = 0;

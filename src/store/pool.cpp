@@ -91,13 +91,15 @@ void Pool::Loan::end() noexcept {
 
 std::optional<Pool::Loan> Pool::free_now(Opening opening) {
   if (!waiters_.empty()) return std::nullopt;
-  if (!idle_.empty()) {
+  const bool may_open = open_ < limit_ && (opening == Opening::at_once || lent_ == 0);
+  // The last one owes no answer, unless all do.
+  if (!idle_.empty() && (idle_.back()->at_rest() || !may_open || planted("unanswered_lent"))) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
     lend();
     return Loan{*this, std::move(connection), Loan::Before::idle};
   }
-  if (open_ >= limit_ || (opening == Opening::if_need_be && lent_ > 0)) return std::nullopt;
+  if (!may_open) return std::nullopt;
   ++open_;
   return Loan{*this, nullptr};
 }

@@ -48,7 +48,8 @@ class SqlCallerTransaction final : public CallerTransaction {
     table_locked_ = false;
     try {
       row = connection_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
-                                      {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
+                                      {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}),
+                                 ask.idle_bound);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) rethrow_unless_elsewhere();
       table_locked_ = true;  // nor could anything else be asked of it at once
@@ -90,11 +91,11 @@ class SqlCallerTransaction final : public CallerTransaction {
   Duration keep_alive() override { return connection_->keep_alive(); }
   void confirm() override { compare(false); }
 
-  bool fence(const LeaseKey& key, Duration wait) override {
+  bool fence(const LeaseKey& key, Duration wait, std::optional<Duration> idle_bound) override {
     const auto installation = home_.installation();
     bool written = false;
     try {
-      written = connection_->fence(fence_text(dialect_, statements_, installation, key), wait);
+      written = connection_->fence(fence_text(dialect_, statements_, installation, key), wait, idle_bound);
     } catch (...) { rethrow_unless_elsewhere(); }
     if (written) return key.mode == Mode::exclusive || fence_row(key);
     throw_if_elsewhere();
@@ -102,7 +103,6 @@ class SqlCallerTransaction final : public CallerTransaction {
     return false;
   }
 
-  void bound_idle(Duration bound) override { connection_->bound_idle(bound); }
   void doom() noexcept override {
     connection_->doom([this](std::string_view session) { home_.end_session(session); });
   }

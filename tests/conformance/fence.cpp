@@ -173,6 +173,31 @@ TEST_CASE("with_fence begins, fences, works and commits, and counts the renewal 
   CHECK(caller.text(scene.database.test_database().session_state()) == settings);
 }
 
+TEST_CASE("with_fence leaves the session's settings as they were, however the work ends") {
+  Scene scene;
+  Caller caller(scene.database.test_database());
+  const auto settings = [&] { return caller.text(scene.database.test_database().session_state()); };
+  const auto before = settings();
+  auto longer = scene.engine.lock("a", {.lease = 2h});
+  auto shorter = scene.engine.lock_all({"a", "b"}, {.lease = 1h});
+  for (const bool native : {true, false}) {
+    INFO("native: " << native);
+    const auto transaction = native ? caller.native() : TransactionRef(caller.runner());
+    shorter.with_fence(transaction, [] {});
+    CHECK(settings() == before);
+    CHECK_THROWS_AS(shorter.with_fence(transaction, [] { throw std::runtime_error("no"); }), std::runtime_error);
+    CHECK(settings() == before);
+    int runs = 0;
+    longer.with_fence(transaction, [&] {
+      if (++runs == 1) throw Error(Fault::conflict, "once more");
+    });
+    CHECK(runs == 2);
+    CHECK(settings() == before);
+    CHECK_THROWS_AS(longer.with_fence(transaction, [&] { caller.run("ROLLBACK"); }), Error);
+    CHECK(settings() == before);
+  }
+}
+
 TEST_CASE("a committed fence has renewed the row, by the length of the lease") {
   Scene scene;
   auto& admin = scene.database.admin();

@@ -37,7 +37,6 @@ const std::vector<std::vector<std::string>> endings{
     {"ROLLBACK TO SAVEPOINT b", "ROLLBACK TO SAVEPOINT a", "INSERT INTO app VALUES (9)", "COMMIT"},
     {"RELEASE SAVEPOINT b", "RELEASE SAVEPOINT a", "COMMIT"},
     {"ROLLBACK TO SAVEPOINT a", "SAVEPOINT c", "INSERT INTO app VALUES (9)", "RELEASE SAVEPOINT c", "COMMIT"},
-    {"RELEASE SAVEPOINT dlock_attempt", "ROLLBACK TO SAVEPOINT dlock_check", "ROLLBACK TO SAVEPOINT a", "COMMIT"},
     {"COMMIT", "COMMIT"},
 };
 

@@ -169,6 +169,8 @@ class ServerTestDatabase : public TestDatabase {
   virtual std::string idle_bound() const { return {}; }
   // The statement that bounds it for a session.
   virtual std::string bind_idle(std::chrono::seconds bound) const = 0;
+  // What a careless driver does with a connection (as TransactionRef has it): it sends something, and reads no answer.
+  virtual void leave_unread(void* connection) const = 0;
   // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the
   // lease.
   virtual bool ends_silent_work() const { return true; }

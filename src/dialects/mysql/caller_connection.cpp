@@ -66,6 +66,12 @@ std::int64_t seconds(Duration duration) {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(std::min(duration, longest)).count());
 }
 
+std::int64_t number_in(const std::optional<std::string>& text) {
+  std::int64_t number = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
+
 }  // namespace
 
 TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTable& table)
@@ -79,11 +85,16 @@ void TransactionConnection::check_alive() const {
     throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
 }
 
+void TransactionConnection::check_read() const {
+  if (connection_ == nullptr || connection_->net.pvio == nullptr) return;
+  if (connection_->status != MYSQL_STATUS_READY || mysql_more_results(connection_) != 0)
+    throw Failure(Cause::rejected, "a result is left to read on the connection that was handed over; read it first");
+}
+
 void TransactionConnection::check() {
   check_alive();
   if (connection_ != nullptr) {
-    if (connection_->status != MYSQL_STATUS_READY || mysql_more_results(connection_) != 0)
-      throw Failure(Cause::rejected, "a result is left to read on the connection that was handed over; read it first");
+    check_read();
     // With autocommit off the next statement begins a transaction.
     if (!in_transaction(connection_) && (status_of(connection_) & SERVER_STATUS_AUTOCOMMIT) != 0)
       throw Failure(Cause::rejected, no_transaction);
@@ -111,9 +122,9 @@ void TransactionConnection::check() {
 bool TransactionConnection::proves_transaction() {
   bool made = false;
   try {
-    run("SAVEPOINT dlock_check");
+    run("SAVEPOINT " + savepoint("check"));
     made = true;
-    run("RELEASE SAVEPOINT dlock_check");
+    run("RELEASE SAVEPOINT " + savepoint("check"));
     return true;
   } catch (...) {
     const auto why = std::current_exception();
@@ -155,12 +166,13 @@ TextRow TransactionConnection::run_waiting(std::string_view sql, Duration wait) 
 
 // A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote.
 // One that waits for a locked table does so for a day.
-TextRow TransactionConnection::attempt(std::string_view sql) {
+TextRow TransactionConnection::attempt(std::string_view sql, std::optional<Duration>) {
   return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout=1, lock_wait_timeout=0 FOR {}", sql)
                           : std::string(sql));
 }
 
-bool TransactionConnection::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) {
+  if (idle_bound) bound_idle(*idle_bound);
   const auto row = run_waiting(sql, wait);
   if (row.empty() || (row.front() != "1" && row.front() != "2")) return false;  // 2: a gate and its holder
   if (!mark().empty()) run("SAVEPOINT " + mark());
@@ -219,22 +231,33 @@ bool TransactionConnection::catch_up(std::string_view position, Duration wait) {
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
 void TransactionConnection::bound_idle(Duration bound) {
   if (mark().empty() || !is_mariadb()) return;
-  const auto before = one("SELECT @@idle_write_transaction_timeout");
-  if (before != "0" && std::stoll(before) <= seconds(bound)) return;
+  // The caller may be bound by less specific ones, which this one would replace.
+  const auto row =
+      run("SELECT @@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
+          "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)");
+  if (row.size() < 2) throw Failure(Cause::rejected, "the runner that was handed over answers less than was asked");
+  if (number_in(row[1]) <= seconds(bound)) return;
+  // Before it is sent: its answer may be lost.
+  if (!idle_before_) idle_before_ = number_in(row[0]);
+  idle_bounds_.push_back(seconds(bound));
   run(fmt::format("SET SESSION idle_write_transaction_timeout = {}", seconds(bound)));
-  idle_before_ = before;
+}
+
+// Unless the work has set it, or the session is another one by now.
+std::string TransactionConnection::idle_as_before() const {
+  constexpr std::string_view setting = "@@SESSION.idle_write_transaction_timeout";
+  return fmt::format("SET {0} = IF({0} IN ({1}), {2}, {0})", setting, fmt::join(idle_bounds_, ", "), *idle_before_);
 }
 
 // No table is read, so that there is no snapshot.
 Duration TransactionConnection::keep_alive() {
-  const auto shown = one(is_mariadb() ? "SELECT LEAST(@@wait_timeout,"
-                                        " COALESCE(NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout),"
-                                        " COALESCE(NULLIF(@@idle_readonly_transaction_timeout, 0), @@wait_timeout),"
-                                        " COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), @@wait_timeout))"
-                                      : "SELECT @@wait_timeout");
-  std::int64_t bound = 0;
-  std::from_chars(shown.data(), shown.data() + shown.size(), bound);
-  return std::chrono::seconds{std::max<std::int64_t>(1, bound)};
+  // The comment is a part of the statement to MariaDB alone, which may be behind something that calls itself MySQL.
+  const auto shown =
+      one("SELECT LEAST(@@wait_timeout, @@wait_timeout /*M! ,"
+          " COALESCE(NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout),"
+          " COALESCE(NULLIF(@@idle_readonly_transaction_timeout, 0), @@wait_timeout),"
+          " COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), @@wait_timeout) */)");
+  return std::chrono::seconds{std::max<std::int64_t>(1, number_in(shown))};
 }
 
 // Takes the setting back and ends the transaction, in one statement: behind its end the session may be another one (a
@@ -244,8 +267,9 @@ void TransactionConnection::end_with(std::string_view how) {
     run(how);
     return;
   }
-  run(fmt::format("BEGIN NOT ATOMIC SET SESSION idle_write_transaction_timeout = {}; {}; END", *idle_before_, how));
+  run(fmt::format("BEGIN NOT ATOMIC {}; {}; END", idle_as_before(), how));
   idle_before_.reset();
+  idle_bounds_.clear();
 }
 
 // The connection goes, and the transaction with it. Killing oneself needs no right.
@@ -273,16 +297,17 @@ void TransactionConnection::spoil() noexcept {
 
 void TransactionConnection::begin(Duration) {
   check_alive();
+  check_read();
   // Beginning one would commit another that is open.
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
     throw Failure(Cause::rejected, open_already);
-  run("START TRANSACTION");
-  begun();
+  begin_with("START TRANSACTION");
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled
 // everything back, and a commit would say nothing of it.
 void TransactionConnection::commit() {
+  check_read();
   try {
     if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark());
     else run("DO 1");
@@ -321,17 +346,33 @@ bool TransactionConnection::undo() noexcept {
   } catch (...) { return undone && (connection_ == nullptr || !in_transaction(connection_)); }
 }
 
+// What the work has left unread would be in the way of every statement, and the transaction would stay open. A result
+// that the caller still has in its hands cannot be read to its end here: then the connection goes.
+void TransactionConnection::clear_the_way() noexcept {
+  if (connection_ == nullptr) return;
+  while (connection_->net.pvio != nullptr && connection_->status == MYSQL_STATUS_READY &&
+         mysql_more_results(connection_) != 0 && mysql_next_result(connection_) <= 0)
+    mysql_free_result(mysql_use_result(connection_));
+  if (connection_->status == MYSQL_STATUS_GET_RESULT) mysql_free_result(mysql_store_result(connection_));
+  if (connection_->net.pvio != nullptr && connection_->status != MYSQL_STATUS_READY) mariadb_cancel(connection_);
+}
+
 bool TransactionConnection::roll_back() noexcept {
-  bool over = true;
+  clear_the_way();
   try {
     end_with("ROLLBACK");
-  } catch (...) {
-    // Who was killed in the middle of it may try again; without its connection the transaction is over, too.
-    try {
-      run("ROLLBACK");
-    } catch (...) { over = !answers(); }
+    return true;
+  } catch (...) {  // who was killed in the middle of it may try again, or the runner takes no such statement
   }
-  return over;
+  try {
+    if (idle_before_) run(idle_as_before());
+  } catch (...) {}
+  try {
+    run("ROLLBACK");
+    return true;
+  } catch (...) {  // without its connection the transaction is over, too
+    return !answers();
+  }
 }
 
 }  // namespace dlock::dialects::mysql

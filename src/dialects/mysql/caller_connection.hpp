@@ -5,8 +5,10 @@
 
 #include <mysql.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dlock::dialects::mysql {
 
@@ -17,8 +19,8 @@ class TransactionConnection final : public CallerConnection {
   TransactionConnection(Send send, QuotedTable table) : CallerConnection(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
-  TextRow attempt(std::string_view sql) override;
-  bool fence(std::string_view sql, Duration wait) override;
+  TextRow attempt(std::string_view sql, std::optional<Duration>) override;
+  bool fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) override;
   bool catch_up(std::string_view position, Duration wait) override;
   std::optional<bool> is_at(std::string_view place) override;
   bool asks_by_itself() const override { return false; }
@@ -27,7 +29,6 @@ class TransactionConnection final : public CallerConnection {
   // From REPEATABLE READ on what was examined stays locked; which isolation a transaction has nobody is told.
   bool tries_once() override { return true; }
   std::string where() noexcept override;
-  void bound_idle(Duration bound) override;
   Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
@@ -38,19 +39,24 @@ class TransactionConnection final : public CallerConnection {
 
  private:
   void check_alive() const;
+  void check_read() const;
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
   bool keeps_its_kind();
   bool answers() noexcept;
   TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();
+  void bound_idle(Duration bound);
+  std::string idle_as_before() const;
   void end_with(std::string_view how);
+  void clear_the_way() noexcept;
 
   MYSQL* connection_ = nullptr;  // null with a runner
   QuotedTable table_;
   std::optional<bool> mariadb_;
   std::optional<std::string> place_;
-  std::optional<std::string> idle_before_;  // the session's setting, to be restored
+  std::optional<std::int64_t> idle_before_;  // the session's setting, to be restored
+  std::vector<std::int64_t> idle_bounds_;    // what it was set to instead
 };
 
 }  // namespace dlock::dialects::mysql

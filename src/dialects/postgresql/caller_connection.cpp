@@ -1,9 +1,9 @@
 // What may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session.
 #include "caller_connection.hpp"
 
-#include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
+#include "literals.hpp"
 #include "standby.hpp"
 #include "types/mutant.hpp"
 
@@ -31,6 +31,10 @@ constexpr std::string_view idle_code = "25P03";
 constexpr std::string_view idle_setting = "idle_in_transaction_session_timeout";
 
 constexpr const char* failed_already = "the transaction that was handed over has failed; roll it back first";
+constexpr const char* in_pipeline =
+    "the connection that was handed over is in pipeline mode, in which no answer is waited for; leave it first";
+constexpr const char* under_way =
+    "a statement is under way on the connection that was handed over; read its results first";
 constexpr const char* broken = "PostgreSQL: the connection that was handed over is broken";
 
 std::string literal_of(std::string_view text) {
@@ -87,6 +91,14 @@ std::int64_t milliseconds(Duration duration) {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count());
 }
 
+// The statement that binds the transaction, unless it is bound by less.
+std::string bounds_idle(Duration bound) {
+  return fmt::format(
+      "SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
+      "OR current_setting('{0}')::interval > '{1}ms'",
+      idle_setting, milliseconds(bound));
+}
+
 }  // namespace
 
 TransactionConnection::TransactionConnection(PGconn* connection, const QuotedTable& table)
@@ -102,7 +114,7 @@ TransactionConnection::TransactionConnection(Send send, const QuotedTable& table
 void TransactionConnection::check() {
   if (connection_ == nullptr) {
     try {
-      run("SAVEPOINT dlock_check");
+      run("SAVEPOINT " + savepoint("check"));
     } catch (...) {
       // Outside of a transaction this is an error, and the connection is as good as before.
       const auto why = std::current_exception();
@@ -111,16 +123,15 @@ void TransactionConnection::check() {
       } catch (...) { std::rethrow_exception(why); }
       throw Failure(Cause::rejected, no_transaction);
     }
-    run("RELEASE SAVEPOINT dlock_check");
+    run("RELEASE SAVEPOINT " + savepoint("check"));
     return;
   }
+  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw Failure(Cause::rejected, in_pipeline);
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
     case PQTRANS_IDLE: throw Failure(Cause::rejected, no_transaction);
     case PQTRANS_INERROR: throw Failure(Cause::rejected, failed_already);
-    case PQTRANS_ACTIVE:
-      throw Failure(Cause::rejected,
-                    "a statement is under way on the connection that was handed over; read its results first");
+    case PQTRANS_ACTIVE: throw Failure(Cause::rejected, under_way);
     case PQTRANS_UNKNOWN: break;
   }
   throw Failure(Cause::disconnected, broken);
@@ -128,9 +139,10 @@ void TransactionConnection::check() {
 
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
 // end of a savepoint lets go of it, and of the table.
-TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_view sql, bool keep) {
-  constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt", release = "RELEASE SAVEPOINT dlock_attempt",
-                             back = "ROLLBACK TO SAVEPOINT dlock_attempt";
+TextRow TransactionConnection::in_savepoint(std::initializer_list<std::string_view> first, std::string_view sql,
+                                            bool keep) {
+  const auto name = savepoint("attempt");
+  const auto begin = "SAVEPOINT " + name, release = "RELEASE SAVEPOINT " + name, back = "ROLLBACK TO SAVEPOINT " + name;
   const auto undo = [&] {
     if (connection_ != nullptr) {
       run(fmt::format("{};{}", back, release));
@@ -139,20 +151,26 @@ TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_
       run(release);
     }
   };
-  // A savepoint of this name would be somebody else's.
   if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_INERROR)
     throw Failure(Cause::rejected, failed_already);
-  if (connection_ == nullptr) run(savepoint);
+  if (connection_ == nullptr) run(begin);
   TextRow row;
+  bool locked = false;
   try {
-    if (connection_ == nullptr && !first.empty()) run(first);
-    if (connection_ != nullptr) run(fmt::format("{};{}", savepoint, first));
+    if (connection_ != nullptr) run(fmt::format("{};{}", begin, fmt::join(first, ";")));
+    else
+      for (const auto statement : first) run(statement);
     row = run(sql);
   } catch (...) {
     const auto why = std::current_exception();
     try {
+      throw;
+    } catch (const Failure& failure) { locked = failure.cause() == Cause::locked; } catch (...) {
+    }
+    try {
       undo();
-    } catch (...) {  // the connection is broken
+    } catch (...) {  // the connection is broken, and not busy
+      if (locked) throw;
     }
     std::rethrow_exception(why);
   }
@@ -162,9 +180,12 @@ TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_
 }
 
 // A locked table would be waited for, for as long as the caller's session has it, and holding the row.
-TextRow TransactionConnection::attempt(std::string_view sql) { return in_savepoint(lock_table_, sql, true); }
+TextRow TransactionConnection::attempt(std::string_view sql, std::optional<Duration> idle_bound) {
+  if (!idle_bound) return in_savepoint({lock_table_}, sql, true);
+  return in_savepoint({lock_table_, bounds_idle(*idle_bound)}, sql, true);
+}
 
-TextRow TransactionConnection::attempt_to_read(std::string_view sql) { return in_savepoint(lock_table_, sql, false); }
+TextRow TransactionConnection::attempt_to_read(std::string_view sql) { return in_savepoint({lock_table_}, sql, false); }
 
 // With a runner it is also asked, in the same statement, what cannot be asked any more once the fence has failed: which
 // session and which database this is, and whether there is a lock table in it.
@@ -182,16 +203,19 @@ std::string TransactionConnection::lock_timeout() {
   return row[0].value_or("");
 }
 
-bool TransactionConnection::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) {
   const std::string_view set = planted("lock_timeout_for_good") ? "SET" : "SET LOCAL";
   const auto before = fmt::format("{} lock_timeout = '{}ms'", set, milliseconds(wait));
   const auto right = fmt::format("{} lock_timeout = '{}'", set, lock_timeout());
   const auto& after = planted("lock_timeout_left") ? before : right;
   const auto savepoint = mark().empty() ? std::string{} : "SAVEPOINT " + mark();
+  if (planted("fence_unbounded") && mark().empty()) idle_bound.reset();
+  const auto bound = idle_bound ? bounds_idle(*idle_bound) : std::string{};
   try {
     if (connection_ != nullptr) {
-      run(fmt::format("{};{};{};{}", before, sql, after, savepoint));
+      run(fmt::format("{};{};{};{};{}", before, bound, sql, after, savepoint));
     } else {
+      if (idle_bound) run(bound);
       run(before);
       run(sql);
       run(after);
@@ -238,14 +262,6 @@ std::string TransactionConnection::where() noexcept {
 bool TransactionConnection::blind_to_new_rows() {
   const auto isolation = one("SHOW transaction_isolation");
   return isolation == "repeatable read" || isolation == "serializable";
-}
-
-void TransactionConnection::bound_idle(Duration bound) {
-  if (planted("fence_unbounded") && mark().empty()) return;
-  run(
-      fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
-                  "OR current_setting('{0}')::interval > '{1}ms'",
-                  idle_setting, milliseconds(bound)));
 }
 
 // SHOW takes no snapshot, and tells a time in the largest unit that leaves no rest.
@@ -303,10 +319,10 @@ void TransactionConnection::begin(Duration) {
   } else {
     const bool alive = PQstatus(connection_) == CONNECTION_OK || planted("dead_connection_trusted");
     if (!alive) throw Failure(Cause::disconnected, broken);
+    if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw Failure(Cause::rejected, in_pipeline);
     if (PQtransactionStatus(connection_) != PQTRANS_IDLE) throw Failure(Cause::rejected, open_already);
   }
-  run("BEGIN");
-  begun();
+  begin_with("BEGIN");
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would
@@ -328,6 +344,8 @@ void TransactionConnection::commit() {
   if (PQtransactionStatus(connection_) == PQTRANS_INERROR)
     throw Failure(Cause::rejected,
                   "a statement of the transaction had failed, and the work went on; nothing of it is stored");
+  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw Failure(Cause::rejected, in_pipeline);
+  if (PQtransactionStatus(connection_) == PQTRANS_ACTIVE) throw Failure(Cause::rejected, under_way);
   if (PQtransactionStatus(connection_) != PQTRANS_INTRANS) throw Failure(Cause::rejected, ended_early);
   // The warning that nobody has confirmed the commit must not be silenced.
   constexpr std::string_view audible =
@@ -351,25 +369,22 @@ bool TransactionConnection::undo() noexcept {
   } catch (...) { return false; }
 }
 
+// In pipeline mode, in which the work may have left the connection, no statement can be waited for.
+void TransactionConnection::clear_the_way() noexcept {
+  if (connection_ == nullptr || PQpipelineStatus(connection_) == PQ_PIPELINE_OFF) return;
+  PQpipelineSync(connection_);
+  // Between the results of two statements there is one null, and behind the last ones another.
+  for (int nulls = 0; nulls < 3 && PQstatus(connection_) == CONNECTION_OK && PQexitPipelineMode(connection_) == 0;)
+    nulls = Result(PQgetResult(connection_)) ? 0 : nulls + 1;
+}
+
 bool TransactionConnection::roll_back() noexcept {
+  clear_the_way();
   try {
     if (connection_ == nullptr || PQtransactionStatus(connection_) != PQTRANS_IDLE) run("ROLLBACK");
     return true;
   } catch (...) {  // without its connection the transaction is over too
     return connection_ != nullptr && PQstatus(connection_) != CONNECTION_OK;
-  }
-}
-
-void append_literal(std::string& sql, const Argument& argument) {
-  if (const auto* number = std::get_if<std::int64_t>(&argument)) {
-    // In brackets: a cast binds tighter than a sign.
-    fmt::format_to(std::back_inserter(sql), "({})", *number);
-  } else if (const auto* text = std::get_if<std::string_view>(&argument)) {
-    sql += "convert_from(decode('";
-    append_hex(sql, *text);
-    sql += "','hex'),'UTF8')";
-  } else {
-    sql += "NULL";
   }
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "dialects/caller_connection.hpp"
-#include "types/row.hpp"
 
 #include <libpq-fe.h>
 
+#include <initializer_list>
 #include <string>
 
 namespace dlock::dialects::postgresql {
@@ -17,9 +17,9 @@ class TransactionConnection final : public CallerConnection {
   TransactionConnection(Send send, const QuotedTable& table);
 
   void check() override;
-  TextRow attempt(std::string_view sql) override;
+  TextRow attempt(std::string_view sql, std::optional<Duration> idle_bound) override;
   TextRow attempt_to_read(std::string_view sql) override;
-  bool fence(std::string_view sql, Duration wait) override;
+  bool fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) override;
   std::optional<bool> is_at(std::string_view) override { return std::nullopt; }
   bool asks_by_itself() const override { return true; }
   std::optional<TextRow> look(std::string_view sql) override;
@@ -28,7 +28,6 @@ class TransactionConnection final : public CallerConnection {
   bool blind_to_new_rows() override;
   // What was locked is let go of with the savepoint, the snapshot is not.
   bool tries_once() override { return blind_to_new_rows(); }
-  void bound_idle(Duration bound) override;
   Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
@@ -38,9 +37,10 @@ class TransactionConnection final : public CallerConnection {
   bool roll_back() noexcept override;
 
  private:
-  // Runs both statements, the first of which may be empty, behind a savepoint, and goes back to it unless the second
-  // has answered a row that is to be kept locked.
-  TextRow in_savepoint(std::string_view first, std::string_view sql, bool keep);
+  // Runs the statements behind a savepoint, and goes back to it unless the last one has answered a row that is to be
+  // kept locked.
+  TextRow in_savepoint(std::initializer_list<std::string_view> first, std::string_view sql, bool keep);
+  void clear_the_way() noexcept;
   bool replaced() noexcept;
   std::string lock_timeout();
 
@@ -50,8 +50,5 @@ class TransactionConnection final : public CallerConnection {
   std::string session_;           // with a runner: which session of the server this is
   std::string database_;          // with a runner: its name, once it is known
 };
-
-// A text as bytes in hexadecimal digits: whatever the client's encoding and standard_conforming_strings say.
-void append_literal(std::string& sql, const Argument& argument);
 
 }  // namespace dlock::dialects::postgresql

@@ -1,9 +1,9 @@
 // How statements run on PostgreSQL: libpq's calls that do not block, and a deadline on each.
 #include "connection.hpp"
 
-#include "caller_connection.hpp"
 #include "dialects/readiness.hpp"
 #include "faults.hpp"
+#include "literals.hpp"
 #include "opening.hpp"
 #include "standby.hpp"
 #include "types/mutant.hpp"

@@ -4,6 +4,7 @@
 #include "canceller.hpp"
 #include "connection.hpp"
 #include "listener.hpp"
+#include "literals.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::postgresql {

@@ -96,9 +96,11 @@ TextRow TransactionConnection::run_waiting(std::string_view sql, Duration wait) 
   return run(sql);
 }
 
-TextRow TransactionConnection::attempt(std::string_view sql) { return run_waiting(sql, Duration{}); }
+TextRow TransactionConnection::attempt(std::string_view sql, std::optional<Duration>) {
+  return run_waiting(sql, Duration{});
+}
 
-bool TransactionConnection::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait, std::optional<Duration>) {
   const auto row = run_waiting(sql, wait);
   if (row.empty() || row.front() != "1") return false;
   if (!mark().empty()) run("SAVEPOINT " + mark());
@@ -146,14 +148,10 @@ void TransactionConnection::spoil() noexcept {
 }
 
 void TransactionConnection::begin(Duration wait) {
-  if (database_ != nullptr && in_transaction()) throw Failure(Cause::rejected, open_already);
-  try {
-    run_waiting("BEGIN IMMEDIATE", wait);
-  } catch (const Failure&) { throw; } catch (const std::exception& error) {
-    if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
-    throw Failure(Cause::rejected, open_already);
-  }
-  begun();
+  if (in_transaction()) throw Failure(Cause::rejected, open_already);
+  std::optional<BusyTimeout> timeout;
+  if (database_ != nullptr) timeout.emplace(database_, wait);
+  begin_with("BEGIN IMMEDIATE");
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has.

@@ -17,8 +17,9 @@ class TransactionConnection final : public CallerConnection {
   TransactionConnection(Send send, QuotedTable table) : CallerConnection(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
-  TextRow attempt(std::string_view sql) override;
-  bool fence(std::string_view sql, Duration wait) override;
+  // A file has no server that could notice who is idle.
+  TextRow attempt(std::string_view sql, std::optional<Duration>) override;
+  bool fence(std::string_view sql, Duration wait, std::optional<Duration>) override;
   std::optional<bool> is_at(std::string_view place) override;
   bool asks_by_itself() const override { return true; }
   // What is read decides what a deferred transaction sees, and whether it can still write.
@@ -26,7 +27,6 @@ class TransactionConnection final : public CallerConnection {
   bool lacks_table() noexcept override;
   std::string where() noexcept override;
   bool writes_alone() override;
-  void bound_idle(Duration) override {}  // a file has no server that could notice
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
   void begin(Duration wait) override;

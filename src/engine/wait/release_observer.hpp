@@ -83,14 +83,20 @@ class ReleaseObserver {
     if (opens_in > Duration{}) pause = std::min(pause, opens_in);
     const auto until = std::min(later(BootClock::now(), pause), detector_.next());
     context_.queues->rest(waiter_, until, patience_.deadline, patience_.stop);
-    if (BootClock::now() >= detector_.next())
-      ask([&](Deadline deadline) {
-        put_rows_right(job_, deadline);
-        return detector_.look(*context_.table, actor_, owner_, deadline);
-      });
+    if (BootClock::now() < detector_.next()) return;
+    rows_are_right();
+    ask([&](Deadline deadline) { return detector_.look(*context_.table, actor_, owner_, deadline); });
   }
 
  private:
+  // False: one of them may be locked, and a transaction that waits here is not kept from anything meanwhile.
+  bool rows_are_right() {
+    try {
+      put_rows_right(job_, {context_.shortly(patience_.deadline), patience_.stop});
+      return true;
+    } catch (const Failure&) { return false; }
+  }
+
   // Again before each look until it has succeeded, and whenever its row has died.
   void add_row() {
     seen_ = false;
@@ -105,12 +111,10 @@ class ReleaseObserver {
     wait.waited = std::chrono::floor<Duration>(BootClock::now() - begun_);
     if (patience_.deadline != Instant::max())
       wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
+    if (!rows_are_right()) return;  // it waits as well, only unseen
     try {
-      put_rows_right(job_, {context_.shortly(patience_.deadline), patience_.stop});
       context_.table->waiting().add(wait, {context_.shortly(patience_.deadline), patience_.stop});
-    } catch (const Failure&) {  // it waits as well, only unseen
-      return;
-    }
+    } catch (const Failure&) { return; }
     seen_ = true;
     context_.queues->revived(waiter_);
     context_.queues->registered(waiter_, WaitQueues::RowKind::depended_on);

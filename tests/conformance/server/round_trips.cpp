@@ -284,7 +284,7 @@ TEST_CASE("an engine renews its fifty leases by one statement a round") {
   for (const auto& lock : locks) CHECK(lock.valid());
 }
 
-TEST_CASE("in a caller's transaction a fence is three round trips at most, and a lock five") {
+TEST_CASE("in a caller's transaction a fence is two round trips at most, and a lock four") {
   ServerDatabase database;
   Proxy proxy(database.server());
   auto engine = database->engine();
@@ -298,8 +298,8 @@ TEST_CASE("in a caller's transaction a fence is three round trips at most, and a
   for (const auto& beginning : database.server().beginnings()) {
     INFO(beginning.name);
     caller.begin(beginning);
-    CHECK(round_trips([&] { lock.fence(caller.native()); }) <= 3);
-    CHECK(round_trips([&] { CHECK(engine.try_lock_in(caller.native(), "taken")); }) <= 5);
+    CHECK(round_trips([&] { lock.fence(caller.native()); }) <= 2);
+    CHECK(round_trips([&] { CHECK(engine.try_lock_in(caller.native(), "taken")); }) <= 4);
     caller.run("COMMIT");
     // How many a runner makes of a statement is its own affair.
     int statements = 0;

@@ -346,6 +346,9 @@ class DatabaseOnServer final : public ServerTestDatabase {
                       ", 60) + release_lock(" + gate + "), 0)";
     hold_back_by(connect());
   }
+  void leave_unread(void* connection) const override {
+    static_cast<void>(mysql_query(static_cast<MYSQL*>(connection), "SELECT 1"));
+  }
   std::string bind_idle(std::chrono::seconds bound) const override {
     return "SET SESSION wait_timeout = " + std::to_string(bound.count());
   }

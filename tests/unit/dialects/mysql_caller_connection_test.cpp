@@ -3,12 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 using namespace dlock;
+using namespace std::chrono_literals;
 using dlock::dialects::Send;
 using dlock::dialects::TextRow;
 using dlock::dialects::mysql::TransactionConnection;
@@ -98,16 +102,26 @@ TEST_CASE("the idle bound is taken back in the statement that ends the transacti
     const Send send = [&](std::string_view sql) -> TextRow {
       sent.emplace_back(sql);
       if (sql.find("VERSION()") != std::string_view::npos) return {"10.11.1-MariaDB"};
-      return {"77"};  // what the session had before, among others
+      if (sql.ends_with("FOR fence")) return {"1"};
+      return {"77", "77"};  // what the session had before, among others
     };
     TransactionConnection connection(send, {});
     connection.begin({});
-    connection.bound_idle(std::chrono::seconds{5});
-    CHECK(sent.back() == "SET SESSION idle_write_transaction_timeout = 5");
+    for (const auto bound : {9s, 5s}) {
+      REQUIRE(connection.fence("fence", 1s, bound));
+      // The bound is there before the row is locked.
+      const auto set = fmt::format("SET SESSION idle_write_transaction_timeout = {}", bound.count());
+      const auto at = std::find(sent.begin(), sent.end(), set);
+      CHECK(at < std::find_if(
+                     at, sent.end(), [](const auto& sql) { return sql.ends_with("FOR fence"); }));
+    }
     if (commits) connection.commit();
     else CHECK(connection.roll_back());
     const std::string end = commits ? "COMMIT" : "ROLLBACK";
-    CHECK(sent.back() == "BEGIN NOT ATOMIC SET SESSION idle_write_transaction_timeout = 77; " + end + "; END");
+    CHECK(sent.back() ==
+          "BEGIN NOT ATOMIC SET @@SESSION.idle_write_transaction_timeout = "
+          "IF(@@SESSION.idle_write_transaction_timeout IN (9, 5), 77, @@SESSION.idle_write_transaction_timeout); " +
+              end + "; END");
     // The next one leaves nothing to take back.
     connection.begin({});
     if (commits) connection.commit();

@@ -18,6 +18,7 @@ namespace {
 struct Counts {
   int opened = 0, closed = 0;
   Duration lock_wait{};  // of all
+  int unanswered = 0;    // the number of the one that owes an answer
 };
 
 class Idle final : public dialects::Connection {
@@ -32,6 +33,7 @@ class Idle final : public dialects::Connection {
   std::string default_schema(Deadline) override { return std::to_string(number); }
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   bool usable() const noexcept override { return !broken_; }
+  bool at_rest() const noexcept override { return number != counts_.unanswered; }
   std::string server() const override { return {}; }
   Duration lock_wait() const noexcept override { return counts_.lock_wait; }
 
@@ -73,6 +75,21 @@ TEST_CASE("connections are opened when they are needed, and the last one given b
   }  // two goes back before one
   CHECK(number(bench.take()) == "1");
   CHECK(bench.counts.opened == 2);
+}
+
+TEST_CASE("a connection that still owes an answer is lent only where there is no other, and no room for one") {
+  Bench bench(2);
+  bench.take().sound();
+  bench.counts.unanswered = 1;
+  {
+    auto second = bench.take();
+    CHECK(number(second) == "2");
+    second.sound();
+    auto first = bench.take();
+    CHECK(number(first) == "1");
+    first.sound();
+  }
+  CHECK(number(bench.take()) == "2");
 }
 
 TEST_CASE("a connection that nobody called sound is thrown away, with all that were idle") {
