@@ -25,7 +25,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "  3   pending migrations; of check and status also that another migrator is at work\n"
       "  4   drift: a checksum or the structure differs\n"
       "  5   a version was interrupted, or has failed\n"
-      "  6   another migrator is at work, or a lock for DDL was not obtained\n"
+      "  6   another migrator is at work, a lock for DDL was not obtained, or leases are live (down)\n"
       "  7   the schema does not fit this binary\n"
       "  8   the database is unreachable\n"
       "  9   permission denied\n"
