@@ -1,4 +1,5 @@
-// How asynchronous calls are begun, carried out and answered.
+// How asynchronous calls are begun, carried out and answered: which go in one statement, in which order the threads
+// take what is to be done, and what becomes of all at the engine's end. Who waits behind whom: async_waiting.cpp.
 #include "api/async.hpp"
 
 #include "engine/on_behalf.hpp"

@@ -1,4 +1,5 @@
-// Campaigns for a lock, and serves one term after the other.
+// Campaigns for a lock, and serves one term after the other: when a term ends, in which order that is told and the lock
+// released, when others are to come first, and which options are refused.
 #include "api/background.hpp"
 #include "api/open.hpp"
 #include "engine/backoff.hpp"

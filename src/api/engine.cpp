@@ -1,4 +1,5 @@
-// What each call on an Engine means to the core: arguments are checked here, before any SQL.
+// What each call on an Engine means to the core, what one that was granted nothing is told, and how an engine ends.
+// Arguments are checked here, before any SQL; most of their bounds are in open.cpp.
 #include "api/async.hpp"
 #include "api/calls.hpp"
 #include "api/lock_handle.hpp"

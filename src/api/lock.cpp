@@ -1,4 +1,5 @@
-// What each call on a Lock means to the engine.
+// What each call on a Lock means to the engine; when its grant counts as another thread's; and what a Lock answers that
+// was moved from, was released, or is a fork's.
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "types/mutant.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "types/failure.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <dlock/duration.hpp>
@@ -139,7 +140,7 @@ class CallerConnection {
     try {
       run(sql);
     } catch (...) {
-      roll_back();
+      if (!planted("begin_left_open")) roll_back();
       throw;
     }
     static thread_local unsigned count = 0;

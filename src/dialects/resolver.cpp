@@ -1,4 +1,4 @@
-// getaddrinfo(3) on threads that are left to themselves when they take too long.
+// getaddrinfo(3) on threads that are left to themselves when they take too long: one for all who ask for the same host.
 #include "dialects/resolver.hpp"
 
 #include "types/failure.hpp"

@@ -1,4 +1,5 @@
-// How a .sql file is read: headers, markers, and the names of tables.
+// How a .sql file is read: headers, fragments, markers, and the names of tables; and what stands for a table in the
+// names of channels and triggers.
 #include "dialects/statement.hpp"
 
 #include <fmt/format.h>

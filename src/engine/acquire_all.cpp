@@ -1,4 +1,5 @@
-// Takes several names, all of them or none, and waits for one of them at a time while it holds none.
+// Takes several names, all of them or none: what is read first and asked for together, which one it waits for while it
+// holds none, and when it lets others go first. In which order they are asked for: api/engine.cpp.
 #include "engine/acquire_all.hpp"
 
 #include "engine/backoff.hpp"

@@ -1,4 +1,5 @@
-// Looks for a grant, waits for it in line if that is wished, and tells how that ended.
+// In which order an acquire looks for a grant: what it may enter, what lingers here, an attempt, the line; and how its
+// end is told: also when a last look without an answer is a refusal, and when a locked row is looked into.
 #include "engine/acquiring.hpp"
 
 #include "engine/faults.hpp"

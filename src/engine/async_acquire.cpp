@@ -1,4 +1,5 @@
-// What an acquire does in each of its steps.
+// What an asynchronous acquire does in each of its steps, and which failures do not end it; that by it only a job, and
+// no thread, enters again what it holds. Which of them go in one statement: api/async.cpp.
 #include "engine/async_acquire.hpp"
 
 #include "engine/faults.hpp"

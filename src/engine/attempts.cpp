@@ -1,4 +1,5 @@
-// Tries to be granted a name without standing in line, and tells what is in the way where nobody holds it.
+// Tries to be granted a name without standing in line: whether it reads first, for how long it looks at a row that is
+// locked, which answer comes too late to be believed; and what is told of a name that nobody holds and nobody can have.
 #include "engine/attempts.hpp"
 
 #include "types/mutant.hpp"

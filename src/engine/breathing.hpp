@@ -1,4 +1,5 @@
-// How long work in batches lets others at the database between two of them.
+// How long work in batches lets others at the database between two of them, and how many rows the next batch has. The
+// bounds of that are the dialect's: types/removal_pace.hpp.
 #pragma once
 
 #include "types/clock.hpp"

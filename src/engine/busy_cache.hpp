@@ -1,4 +1,5 @@
-// Which names were asked for in vain a moment ago.
+// Which names were asked for in vain a moment ago, and how long that moment is. That a try reads first because of it:
+// attempts.cpp.
 #pragma once
 
 #include "types/clock.hpp"

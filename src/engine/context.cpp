@@ -1,4 +1,5 @@
-// How an engine begins and ends, and what is kept in mind of a grant in this process.
+// How an engine begins and ends, and when weak_durability is told; by when a question is to be answered; what is noted
+// and told of a grant that begins or ends here: also that its lease is too short for the round trip.
 #include "engine/context.hpp"
 
 #include "engine/session_id.hpp"

@@ -1,4 +1,5 @@
-// What is told, to all who observe.
+// What is told, to all who observe: in which order a loss is counted, fired and told, and how long the end waits for
+// callbacks. How many events wait for an observer: observer.cpp.
 #include "engine/event_queue.hpp"
 
 #include "types/annotated_mutex.hpp"

@@ -1,4 +1,5 @@
-// What the engine makes of a failed statement: try again, or tell the caller, and how.
+// What the engine makes of a failed statement: which fault a caller gets of which cause, when that is in_doubt, and
+// what is told of several attempts. Which causes may pass by themselves: types/failure.hpp.
 #pragma once
 
 #include "types/failure.hpp"

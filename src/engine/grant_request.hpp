@@ -1,4 +1,5 @@
-// What belongs to one request for a grant while it is asked for.
+// What belongs to one request for a grant while it is asked for: as whom, in which mode, what of it is in doubt; and
+// for how long a refusal still counts as an answer.
 #pragma once
 
 #include "engine/context.hpp"

@@ -1,4 +1,6 @@
-// Locks a name for as long as a caller's transaction lasts, and proves in one that a lease is still held.
+// Proves in a caller's transaction that a lease is still held: how long that waits for the row, what a refusal does,
+// that the lease is not renewed meanwhile, and when with_fence runs its work again. How a name is locked in one:
+// transaction_acquire.cpp.
 #include "engine/in_transaction.hpp"
 
 #include "engine/on_behalf.hpp"

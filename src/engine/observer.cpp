@@ -1,4 +1,4 @@
-// The queue between the engine and one observer.
+// The queue between the engine and one observer: how many events wait in it, which are dropped then, and which never.
 #include "engine/observer.hpp"
 
 #include "types/worker.hpp"

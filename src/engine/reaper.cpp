@@ -1,4 +1,5 @@
-// The rounds of the reaper, and how an abandoned lease is reported exactly once.
+// What a round of the reaper does, in which order; when it asks for its turn, and how long that lasts; how the grace is
+// waited for; and how an abandoned lease is told of: once, or with the doubt in words.
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"

@@ -1,5 +1,6 @@
 // The job behind a grant: the one that was given (dlock::Job), or else, as far as this process can see it, the thread
-// that asked, or the one that its Lock was given to.
+// that asked, or the one that its Lock was given to. What is here: how a thread or a job is named, and which rows name
+// it wrongly; whose a grant is stands in lease.hpp.
 //
 // An actor is 32 hexadecimal digits: 16 of the engine, 16 of the job. Who holds and waits as the same job is told by
 // the second half, so that two engines of a process see the same thread; who can be notified by the first.

@@ -1,4 +1,5 @@
-// What a call that locks a name in a caller's transaction does between two rests.
+// What a call that locks a name in a caller's transaction does between two rests: when it attempts, when it is in vain,
+// and how often it speaks on the caller's connection, so that the server does not end the transaction for its silence.
 #include "engine/transaction_acquire.hpp"
 
 #include "engine/transaction_calls.hpp"

@@ -1,4 +1,5 @@
-// Judges a history, without SQL and without a clock; and the table that an engine was pointed at by it.
+// What is wrong with a history, which of several wrongs is told, and what to run then: without SQL and without a clock.
+// And with which tables an engine works.
 #include "migrate/assessment.hpp"
 
 #include "types/name.hpp"

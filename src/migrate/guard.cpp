@@ -1,4 +1,5 @@
-// Makes a guard and takes it away: the names in its statements; then look, send, look again where it failed.
+// Which column can have a guard, and what is said of one that cannot; what the guard is called, when it is as it should
+// be, and what is sent to make it or take it away. How often and how long: trigger_change.cpp.
 #include "migrate/guard.hpp"
 
 #include "migrate/script_recorder.hpp"

@@ -1,4 +1,5 @@
-// How the history is read and written through the statements of a dialect.
+// How the migrator's statements are sent, and how their answers read; which rights a role has to have, and which
+// refusals are told what grants them.
 #include "migrate/history.hpp"
 
 #include "dialects/mutants.hpp"

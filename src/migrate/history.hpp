@@ -1,4 +1,5 @@
-// The history of the lock table: which versions were applied, when, by whom, and which are half done.
+// What the migrator asks of a database: which versions were applied, when, by whom, which are half done; what is there,
+// and which rights a role has or lacks.
 #pragma once
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,5 @@
-// The ways in and out of a round, and how it is cut off.
+// The ways in and out of a round; how it is cut off, and how often that is asked for; how long a pause before the next
+// try is.
 #include "migrate/migration_lock.hpp"
 
 #include "types/mutant.hpp"

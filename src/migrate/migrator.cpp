@@ -1,4 +1,5 @@
-// The course of a migration: look, lock, look again, take the steps that are left, write it down.
+// The course of a migration: look, lock, look again, take the steps that are left, write it down; after which failures
+// it is tried again, and for how long a version stays a migrator's own.
 #include "migrate/migrator.hpp"
 
 #include "migrate/migration_lock.hpp"

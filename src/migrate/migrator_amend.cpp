@@ -1,4 +1,5 @@
-// How the history is put right where it does not tell what is there: adopt, mark as applied, discard.
+// How the history is put right where it does not tell what is there (adopt, mark as applied, discard), what repair
+// makes anew, and what has to be so before that.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "types/retry.hpp"

@@ -1,4 +1,5 @@
-// When the migrator refuses or gives up, and what it tells a person then.
+// When the migrator refuses or gives up, and what it tells a person then; how it connects, how often it looks again at
+// what it would refuse, and how long a step may take.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "types/retry.hpp"

@@ -1,5 +1,5 @@
-// Makes the history of the locks and takes it away: the names in its statements; then look, send, look again where it
-// failed.
+// What the triggers are called that write the history of the locks, when all are there, what is sent to make them or
+// take them away, and who of several may. How often and how long: trigger_change.cpp.
 #include "migrate/recording.hpp"
 
 #include "migrate/migration_lock.hpp"

@@ -1,4 +1,5 @@
-// Decides who may go along with the leader of a batch.
+// Decides who may go along with the leader of a batch: how many of each kind, and with how much time of their own. A
+// leader who has little time takes nobody.
 #pragma once
 
 #include "store/batch_window.hpp"

@@ -1,4 +1,5 @@
-// Decides how long the leader of a batch waits for others, where a fuller batch is worth that.
+// Decides how long the leader of a batch waits for others: for what is under way, and then until nearly all have come
+// back; a quarter of its time at most. Where a fuller batch is worth that: slow_commits.hpp.
 #pragma once
 
 #include "types/clock.hpp"

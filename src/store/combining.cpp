@@ -1,4 +1,5 @@
-// How acquires and releases find their way: alone, or with others.
+// Which acquires and releases are sent alone at once, and which go with others (never one with a ticket). And what is
+// under way, in numbers, for Engine::stats.
 #include "store/combining.hpp"
 
 #include "store/either_operation.hpp"

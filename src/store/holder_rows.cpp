@@ -1,4 +1,4 @@
-// The order of the columns that describe a holder.
+// The order of the columns that describe a holder; when a row tells of a last run, and how that ended.
 #include "store/holder_rows.hpp"
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
-// Which named statements let holders in and out, and how their answers read.
+// Which named statements let holders in and out, and how their answers read; for how long an owner is refused that gave
+// up without an answer.
 #include "store/holders.hpp"
 
 #include "dialects/dialect.hpp"

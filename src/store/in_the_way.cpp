@@ -1,4 +1,5 @@
-// Looks at what has the tables locked, and at a row without waiting for it.
+// In which order it is looked for what keeps a row from being written: a holder, a lock on a table, a lock on the row.
+// The words for it: waiting.sql.
 #include "store/in_the_way.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,6 @@
-// The pool's bookkeeping. Connections are opened and closed outside of its mutex.
+// Who has the next connection, and when one is opened; which failures break one, and which others go with it; how long
+// one that was idle may be silent; and what is said where none comes. Connections are opened and closed outside of its
+// mutex.
 #include "store/pool.hpp"
 
 #include "types/failure.hpp"

@@ -1,4 +1,5 @@
-// The thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
+// The thread that notifies: how long one notification may take, and that all which are asked for meanwhile are one. How
+// long its connection is kept: the dialect's ReleaseSignal.
 #include "store/release_notice.hpp"
 
 #include "types/worker.hpp"

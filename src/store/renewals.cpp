@@ -1,4 +1,4 @@
-// Reads the answers to renewals.
+// Reads the answers to renewals; and what is answered of leases of one kind where the other kind fails.
 #include "store/renewals.hpp"
 
 #include "types/failure.hpp"

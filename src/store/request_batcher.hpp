@@ -1,5 +1,6 @@
 // How requests of many threads share a statement: who would have to wait for a connection anyway goes along with the
-// next one that gets it. After LevelDB's queue of writers.
+// next one that gets it; and what each is told when that fails. Who may: batch_room.hpp. After LevelDB's queue of
+// writers.
 #pragma once
 
 #include "store/batch_room.hpp"

@@ -1,4 +1,5 @@
-// Which statements acquire and release, one or many, and how their answers read.
+// Which statements acquire and release, one or many, which cheaper one is tried first, and how their answers read; how
+// many have to ask at once before commits are shared.
 #pragma once
 
 #include "store/combining.hpp"

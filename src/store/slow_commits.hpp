@@ -1,4 +1,5 @@
-// Whether writing is so slow that releases and acquires had better share a commit: told by how long batches take.
+// Whether writing is so slow that releases and acquires had better share a commit: told by how long batches take. How
+// long a leader waits for company then; and for how many batches none is shared after it was in vain.
 #pragma once
 
 #include "store/batch_window.hpp"

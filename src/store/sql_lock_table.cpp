@@ -1,4 +1,5 @@
-// Which named statement answers which question, and how its answer reads.
+// Which named statement answers which question, and how its answer reads; what is looked at before a table is used; how
+// long a connection may take to open; and when a server that was reached anew is asked for its weaknesses.
 #include "store/sql_lock_table.hpp"
 
 #include "dialects/mutants.hpp"

@@ -1,4 +1,5 @@
-// Which named statement answers which question about those who wait, and how its answer reads.
+// Which named statement answers which question about those who wait, how its answer reads, and which answers are not
+// waited for when they are late.
 #include "store/sql_waiter_table.hpp"
 
 #include "store/holder_rows.hpp"

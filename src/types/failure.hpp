@@ -1,5 +1,5 @@
-// How a statement can fail, in words that no database uses: the dialects translate into them,
-// the engine decides what to do.
+// How a statement can fail, in words that no database uses: the dialects translate into them, the engine decides what
+// to do. And which of these causes may pass by themselves.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// How a job is named, and which one is current for a thread.
+// How a job is named, which one is current for a thread, and how it reaches another process.
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/owner.hpp"

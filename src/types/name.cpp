@@ -1,4 +1,4 @@
-// The rules for names, texts and identifiers, and how a refused one is shown.
+// The rules for names, texts and identifiers (how long, of which bytes), and how a refused one is shown.
 #include "types/name.hpp"
 
 #include <dlock/error.hpp>

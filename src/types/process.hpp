@@ -1,4 +1,5 @@
-// Whether this process is still the one an object was made in.
+// Whether this process is still the one an object was made in; and what a fork() waits for, and how long, so that the
+// child finds no mutex locked.
 #pragma once
 
 #include "types/annotated_mutex.hpp"

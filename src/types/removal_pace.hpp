@@ -1,4 +1,5 @@
-// How rows are removed so that others at the database hardly feel it.
+// How rows are removed so that others at the database hardly feel it: the bounds of that. The numbers:
+// dialects/<database>/dialect.cpp; what is made of them: engine/breathing.hpp.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// How what has failed is done again.
+// How what has failed is done again: the loop alone. Whether, and after which pause, its callers say
+// (engine/context.hpp, engine/reaper.cpp, migrate/migrator.cpp).
 #pragma once
 
 #include "types/failure.hpp"

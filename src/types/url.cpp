@@ -1,4 +1,5 @@
-// How a database URL is taken apart (RFC 3986, as far as databases use it).
+// How a database URL is taken apart (RFC 3986, as far as databases use it), which ones are refused, and what of one may
+// be shown: nothing that could be a password.
 #include "types/url.hpp"
 
 #include "types/name.hpp"

@@ -1,5 +1,5 @@
 // What with_fence makes of work that ends its transaction by itself: nothing that was committed is run again, and
-// nothing that was not fenced is committed.
+// what it has left open is not committed.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 

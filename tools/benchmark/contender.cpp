@@ -1,4 +1,5 @@
-// How the contenders are driven.
+// Which contenders there are, with which engine or connections, and what their clients ask. How they are driven:
+// clients.cpp.
 #include "contender.hpp"
 
 #include "redis.hpp"

@@ -1,4 +1,5 @@
-# The tables of docs/performance.md, made of what tools/dev/bench has measured.
+# The tables of docs/performance.md, made of what tools/dev/bench has measured, and the aims that the figures are held
+# against.
 
 def databases: ["PostgreSQL", "MariaDB", "MySQL", "SQLite"];
 def kind: .database | split(" ")[0];

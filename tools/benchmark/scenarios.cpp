@@ -1,4 +1,4 @@
-// The words on the command line of each scenario.
+// The words on the command line of each scenario: what they are where they are not given, and within which bounds.
 #include "scenarios.hpp"
 
 #include "busy.hpp"

@@ -1,4 +1,4 @@
-// How such a table is made and filled.
+// How a measurement's own lock table is made, filled, and taken away.
 #include "scratch.hpp"
 
 #include <dlock/schema.hpp>

@@ -1,4 +1,5 @@
-// The turns of a throughput, and how a client's pairs are timed.
+// The turns of a throughput: who takes part, under which names, how often; and how the result is told. How a client's
+// pairs are timed: clients.cpp.
 #include "throughput.hpp"
 
 #include "clients.hpp"

@@ -1,4 +1,5 @@
-// What is wrong with a name, with -n, -w, --meta and the like.
+// What is wrong with a name, with -n, -w, --ttl, --meta and the like, and how long they may be; and with which options
+// the engine of dlock is opened.
 #include "acquire_options.hpp"
 
 #include "tools/shared/json.hpp"

@@ -1,4 +1,5 @@
-// What happens between fork and exec.
+// What happens between fork and exec: process group, terminal, signals, environment; and how it is told that exec has
+// failed.
 #include "command.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Which times of a run fit together.
+// Which times of a run fit together, what those are that were not given, and which --ttl is the smallest that would do.
 #include "deadlines.hpp"
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// The words and the lines of the graph.
+// The words and the lines of the graph, and which waiters are called a deadlock there.
 #include "graph.hpp"
 
 #include "tools/shared/json.hpp"

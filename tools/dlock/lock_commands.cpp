@@ -1,4 +1,4 @@
-// What the single commands take, and what they do.
+// What list, inspect, acquire, renew and release take, what they do, and with which code they exit.
 #include "lock_commands.hpp"
 
 #include "graph.hpp"

@@ -1,4 +1,5 @@
-// The course of a run, from the question for its lock to its release, and with what code it exits.
+// The course of a run, from the question for its lock to its release, and with what code it exits; which run inside of
+// another is refused, and what the command finds in its environment.
 #include "locked_run.hpp"
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// How dlock begins and ends.
+// How dlock begins and ends, what its manual says, and with which code it ends where the words are wrong.
 #include "history.hpp"
 #include "lock_commands.hpp"
 #include "queue.hpp"

@@ -1,4 +1,5 @@
-// The words for a lock's state.
+// The words for a lock's state: the columns and fields of list, inspect and history, and what is said of a lock that is
+// busy.
 #include "show.hpp"
 
 #include "tools/shared/json.hpp"

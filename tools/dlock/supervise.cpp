@@ -1,4 +1,5 @@
-// The order in which a lost lock ends its command: told at the soft deadline, killed at the hard one.
+// The order in which a lost lock ends its command: told at the soft deadline, killed at the hard one; how signals and
+// ^Z reach the command, and when it is told that somebody waits (--yield-signal).
 #include "supervise.hpp"
 
 #include "boot_clock.hpp"

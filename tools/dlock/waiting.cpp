@@ -1,4 +1,5 @@
-// The race between a grant and a signal: the signal wins, and the grant is given back.
+// Which signals a tool takes, and which of them end a wait; that in the race between a grant and a signal the signal
+// wins, and for how long the statement under way is waited for then.
 #include "waiting.hpp"
 
 #include "terminal.hpp"

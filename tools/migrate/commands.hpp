@@ -1,4 +1,4 @@
-// The commands of dlock-migrate, from their options to their exit codes.
+// The commands of dlock-migrate, and what their options are where they are not given. Exit codes: report.hpp.
 #pragma once
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// How dlock-migrate begins and ends.
+// How dlock-migrate begins and ends, and what its manual says of exit codes and of the environment.
 #include "tools/migrate/commands.hpp"
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/command_line.hpp"

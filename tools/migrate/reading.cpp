@@ -1,4 +1,5 @@
-// The commands that only look, or print what a database was not asked for.
+// The commands that only look (status, plan, check, dump), or print statements for somebody else to run (grants, sql);
+// and what check --wait waits for, and how often it looks.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"

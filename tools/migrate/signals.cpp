@@ -1,4 +1,4 @@
-// How signals are waited for.
+// How signals are waited for; and how long the database has to answer once a statement is to be cut off.
 #include "tools/migrate/signals.hpp"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Prints the guard of a user's table, or the history of the locks; makes it, and takes it away.
+// The commands guard and history: print the triggers, make them, take them away; and how --table names a table there.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"

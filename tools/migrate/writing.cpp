@@ -1,4 +1,4 @@
-// The commands that change the database.
+// The commands that change the database (up, down, baseline, repair); and what is asked, or shown, before that.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"

@@ -1,4 +1,5 @@
-// How durations and numbers are written on a command line.
+// How durations and numbers are written on a command line, and how a duration is shown; and what of a text is not:
+// passwords, and what could command a terminal.
 #include "tools/shared/usage.hpp"
 
 #include <fmt/core.h>

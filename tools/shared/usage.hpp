@@ -1,4 +1,5 @@
-// How a command refuses its arguments: one line that names the value and the rule.
+// How a command reads durations and numbers, and refuses its arguments: one line that names the value and the rule, and
+// never a password.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -1,5 +1,5 @@
 // What may be asked in a caller's transaction on MySQL and MariaDB, where a statement that fails can take the whole
-// transaction with it.
+// transaction with it: how its state is told, how it is bound, ended, and kept from being committed.
 #include "caller_connection.hpp"
 
 #include "faults.hpp"
@@ -238,7 +238,7 @@ void TransactionConnection::bound_idle(Duration bound) {
   if (row.size() < 2) throw Failure(Cause::rejected, "the runner that was handed over answers less than was asked");
   if (number_in(row[1]) <= seconds(bound)) return;
   // Before it is sent: its answer may be lost.
-  if (!idle_before_) idle_before_ = number_in(row[0]);
+  if (!idle_before_ || planted("idle_bound_remembered")) idle_before_ = number_in(row[0]);
   idle_bounds_.push_back(seconds(bound));
   run(fmt::format("SET SESSION idle_write_transaction_timeout = {}", seconds(bound)));
 }
@@ -349,7 +349,7 @@ bool TransactionConnection::undo() noexcept {
 // What the work has left unread would be in the way of every statement, and the transaction would stay open. A result
 // that the caller still has in its hands cannot be read to its end here: then the connection goes.
 void TransactionConnection::clear_the_way() noexcept {
-  if (connection_ == nullptr) return;
+  if (connection_ == nullptr || planted("unread_in_the_way")) return;
   while (connection_->net.pvio != nullptr && connection_->status == MYSQL_STATUS_READY &&
          mysql_more_results(connection_) != 0 && mysql_next_result(connection_) <= 0)
     mysql_free_result(mysql_use_result(connection_));

@@ -1,4 +1,5 @@
-// How statements run on MySQL and MariaDB: Connector/C's calls that do not block, and a deadline on each.
+// How statements run on MySQL and MariaDB: Connector/C's calls that do not block, and a deadline on each; which
+// settings a statement brings along where its session has none, and how long a late answer is waited for.
 #include "connection.hpp"
 
 #include "broken_pipe.hpp"

@@ -1,4 +1,5 @@
-// What makes MySQL and MariaDB a dialect.
+// What makes MySQL and MariaDB a dialect: their URL schemes, their least margin, how many rows are removed at once, how
+// long a name may be; and that nobody listens where nothing is prepared.
 #include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "canceller.hpp"

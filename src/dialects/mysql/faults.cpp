@@ -1,4 +1,5 @@
-// Which error number is which cause (MySQL manual "Server Error Message Reference", MariaDB "Error Codes").
+// Which error number is which cause (MySQL manual "Server Error Message Reference", MariaDB "Error Codes"), and what a
+// person is advised.
 #include "faults.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,5 @@
-// Sockets that change places, and waits of the client library that end.
+// Sockets that change places, and waits of the client library that end; and which ways to log in are left where there
+// is no TLS: those that never show the password.
 #include "handshake.hpp"
 
 #include "dialects/readiness.hpp"

@@ -1,6 +1,6 @@
--- What is asked of the lock table on MySQL and MariaDB. schema/README.md says what the columns mean.
--- Nothing here may need MariaDB: no RETURNING, and what MySQL does not read stands in /*M! */. Session settings do what
--- differs.
+-- How locks are granted, freed, renewed, fenced and reaped on MySQL and MariaDB. schema/README.md says what the columns
+-- mean. Nothing here may need MariaDB: no RETURNING, and what MySQL does not read stands in /*M! */. Session settings
+-- do what differs.
 --
 -- Now is the statement's start (fragments.sql), one moment for all of it, which errs on the safe side. A row can be
 -- taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an

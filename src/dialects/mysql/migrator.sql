@@ -1,6 +1,6 @@
--- What the migrator asks of MySQL and MariaDB. Each DDL commits by itself here: a version is walked
--- step by step, every step probed first, and the history keeps the place. Hence no begin and no commit.
--- Times are microseconds since the epoch, by the database's clock.
+-- What the migrator asks of MySQL and MariaDB: the history of the schema, what its tables are, what a role may, what
+-- grants that. Each DDL commits by itself: a version is walked step by step, every step probed first, and the history
+-- keeps the place. Hence no begin and no commit. Times are microseconds since the epoch, by the database's clock.
 
 -- name: relations(schema, lock, status, history)
 -- What is there: the schema, the table, the view, the history. Only what the role may see.

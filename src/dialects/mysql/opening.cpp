@@ -1,4 +1,5 @@
-// How a connection to MySQL or MariaDB is opened, set up and looked over.
+// How a connection to MySQL or MariaDB is opened: which address is tried, for how long, when TLS is used, the oldest
+// server; which settings its session is given; whether it is of a cluster; and what of its set-up can forget a grant.
 #include "connection.hpp"
 
 #include "broken_pipe.hpp"

@@ -1,4 +1,5 @@
--- How a row of the lock table is read for people on MySQL and MariaDB. schema/README.md says what the columns mean.
+-- How a row of the lock table is read for people on MySQL and MariaDB: in which state it is, who holds it, and who had
+-- it last. schema/README.md says what the columns mean.
 
 -- fragment: one_of_several
 FROM {{holder}} h

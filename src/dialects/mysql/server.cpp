@@ -1,4 +1,4 @@
-// The URLs of MySQL and MariaDB, and their options.
+// The URLs of MySQL and MariaDB: which options there are, which TLS they mean, and what does not go together.
 #include "server.hpp"
 
 #include "types/mutant.hpp"

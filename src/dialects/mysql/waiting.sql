@@ -1,6 +1,6 @@
--- What is asked about those who wait on MySQL and MariaDB. schema/README.md says what the columns mean; fragments.sql
--- how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
--- Nothing here may need MariaDB: no RETURNING, no SET STATEMENT.
+-- What is asked about those who wait on MySQL and MariaDB: marks, tickets, hand-overs, who waits for whom, what is
+-- locked. schema/README.md says what the columns mean; fragments.sql how now is read. A ticket is live while it is
+-- larger than served_ticket and its row has not expired. Nothing here may need MariaDB: no RETURNING, no SET STATEMENT.
 
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.

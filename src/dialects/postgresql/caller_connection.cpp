@@ -1,4 +1,5 @@
-// What may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session.
+// What may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session: how its state is
+// told, what runs behind a savepoint, how it is bound, ended, and kept from being committed.
 #include "caller_connection.hpp"
 
 #include "faults.hpp"
@@ -371,7 +372,8 @@ bool TransactionConnection::undo() noexcept {
 
 // In pipeline mode, in which the work may have left the connection, no statement can be waited for.
 void TransactionConnection::clear_the_way() noexcept {
-  if (connection_ == nullptr || PQpipelineStatus(connection_) == PQ_PIPELINE_OFF) return;
+  if (connection_ == nullptr || PQpipelineStatus(connection_) == PQ_PIPELINE_OFF || planted("unread_in_the_way"))
+    return;
   PQpipelineSync(connection_);
   // Between the results of two statements there is one null, and behind the last ones another.
   for (int nulls = 0; nulls < 3 && PQstatus(connection_) == CONNECTION_OK && PQexitPipelineMode(connection_) == 0;)

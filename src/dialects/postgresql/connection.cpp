@@ -1,4 +1,5 @@
-// How statements run on PostgreSQL: libpq's calls that do not block, and a deadline on each.
+// How statements run on PostgreSQL: libpq's calls that do not block, and a deadline on each; which settings a session
+// is given, when a pooler is taken to lend it, and how long a late answer is waited for.
 #include "connection.hpp"
 
 #include "dialects/readiness.hpp"

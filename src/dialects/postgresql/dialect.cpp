@@ -1,4 +1,5 @@
-// What makes PostgreSQL a dialect.
+// What makes PostgreSQL a dialect: its URL schemes, its least margin, how many rows are removed at once; and when a
+// session is the engine's own, and there is something to listen to.
 #include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "canceller.hpp"

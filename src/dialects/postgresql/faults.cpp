@@ -1,4 +1,5 @@
-// Which SQLSTATE is which cause (PostgreSQL manual, appendix A).
+// Which SQLSTATE is which cause (PostgreSQL manual, appendix A), also of a connection that was refused; and what a
+// person is advised.
 #include "faults.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What is sent to listen, and how a notification reads: the owner of the ticket that is next, or 32
-// dashes, and then the name.
+// What is sent to listen, how a notification reads (the owner of the ticket that is next, or 32 dashes, and then the
+// name), and how soon it shows that the other end has gone.
 #include "listener.hpp"
 
 #include "connection.hpp"

@@ -1,4 +1,4 @@
--- What is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
+-- How locks are granted, freed, renewed, fenced and reaped on PostgreSQL. schema/README.md says what the columns mean.
 --
 -- Now (fragments.sql) is read while the statement runs. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an owner that has given it back, which the

@@ -1,5 +1,6 @@
--- What the migrator asks of PostgreSQL. DDL is transactional here: one transaction a version.
--- Times are microseconds since the epoch, by the database's clock.
+-- What the migrator asks of PostgreSQL: the history of the schema, what its tables are, what a role may, and what
+-- grants that. DDL is transactional here: one transaction a version. Times are microseconds since the epoch, by the
+-- database's clock.
 
 -- name: relations(schema, lock, status, history)
 -- What is there: the schema, the table, the view, the history. The catalog is readable for every role.

@@ -1,4 +1,5 @@
-// Connects by libpq's calls that do not block.
+// Connects by libpq's calls that do not block: which host and address is tried, for how long, and after which failure
+// none is any more; the oldest server; and that no message shows the password.
 #include "opening.hpp"
 
 #include "dialects/readiness.hpp"

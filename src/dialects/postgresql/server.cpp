@@ -1,4 +1,5 @@
-// Reads the URLs of PostgreSQL: every option is libpq's own, and an unknown one is refused.
+// Reads the URLs of PostgreSQL: every option is libpq's own, and an unknown one is refused; which hosts are meant, also
+// by libpq's environment, and that of several it is the one that takes writes.
 #include "server.hpp"
 
 #include "faults.hpp"

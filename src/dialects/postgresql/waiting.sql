@@ -1,5 +1,6 @@
--- What is asked about those who wait on PostgreSQL. schema/README.md says what the columns mean; fragments.sql
--- how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
+-- What is asked about those who wait on PostgreSQL: marks, tickets, hand-overs, who waits for whom, and what is in the
+-- way of a name. schema/README.md says what the columns mean; fragments.sql how now is read. A ticket is live while it
+-- is larger than served_ticket and its row has not expired.
 
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.

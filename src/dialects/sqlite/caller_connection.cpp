@@ -1,4 +1,5 @@
-// What may be asked in a caller's transaction on SQLite, where the writer of a file is alone.
+// What may be asked in a caller's transaction on SQLite, where the writer of a file is alone: how its state is told,
+// how long it waits for the file, how it is ended, and kept from being committed.
 #include "caller_connection.hpp"
 
 #include "commit_refusal.hpp"

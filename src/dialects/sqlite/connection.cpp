@@ -1,4 +1,5 @@
-// How statements run on SQLite: to the end, reset always, waiting for the file until the deadline.
+// How statements run on SQLite: to the end, reset always, waiting for the file until the deadline; how often it is
+// looked whether the file was moved, when WAL mode is set, and what of its set-up is weak.
 #include "connection.hpp"
 
 #include "faults.hpp"

@@ -1,4 +1,5 @@
-// What makes SQLite a dialect.
+// What makes SQLite a dialect: its URL scheme, its least margin (for the steps of its clock), how many rows are removed
+// at once, how long a name may be.
 #include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "connection.hpp"

@@ -1,4 +1,4 @@
-// Which code of SQLite is which cause (https://www.sqlite.org/rescode.html).
+// Which code of SQLite is which cause (https://www.sqlite.org/rescode.html), and what a person is advised.
 #include "faults.hpp"
 
 #include <fmt/format.h>

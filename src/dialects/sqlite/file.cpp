@@ -1,4 +1,5 @@
-// The URLs of SQLite: sqlite:PATH and sqlite:///absolute/path.
+// The URLs of SQLite, sqlite:PATH and sqlite:///absolute/path: which options there are, and which paths are refused;
+// and which file systems are of a network.
 #include "file.hpp"
 
 #include "types/name.hpp"

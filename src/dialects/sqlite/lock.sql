@@ -1,4 +1,4 @@
--- What is asked of the lock table on SQLite. schema/README.md says what the columns mean.
+-- How locks are granted, freed, renewed, fenced and reaped on SQLite. schema/README.md says what the columns mean.
 --
 -- Now (fragments.sql) is one moment for the whole of a statement, and one that writes reads it when it is the one writer.
 -- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now);

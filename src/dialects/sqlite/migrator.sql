@@ -1,5 +1,6 @@
--- What the migrator asks of SQLite. DDL is transactional here, and BEGIN IMMEDIATE is the lock.
--- Times are microseconds since the epoch, by the host's clock.
+-- What the migrator asks of SQLite: the history of the schema, what its tables are, and whether the file may be
+-- written. DDL is transactional here, and BEGIN IMMEDIATE is the lock. Times are microseconds since the epoch, by the
+-- host's clock.
 
 -- name: relations(schema, lock, status, history)
 -- What is there: the schema (a file has one, "main"), the table, the view, the history.

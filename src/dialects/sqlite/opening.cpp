@@ -1,4 +1,5 @@
-// How SQLite opens a file, and where it has to be told twice.
+// Which files SQLite opens, and what is said of others; the oldest library; and how a file comes into WAL mode, for
+// which SQLite does not wait by itself.
 #include "opening.hpp"
 
 #include "faults.hpp"

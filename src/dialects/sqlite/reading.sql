@@ -1,4 +1,5 @@
--- How a row of the lock table is read for people on SQLite. schema/README.md says what the columns mean.
+-- How a row of the lock table is read for people on SQLite: in which state it is, who holds it, and who had it last.
+-- schema/README.md says what the columns mean.
 
 -- fragment: one_of_several
 FROM (SELECT h.node, h.label, h.token, CASE WHEN s.expires_at > s.now THEN h.token ELSE h.expires_at END AS place

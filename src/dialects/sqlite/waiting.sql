@@ -1,5 +1,6 @@
--- What is asked about those who wait on SQLite. schema/README.md says what the columns mean; fragments.sql
--- how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
+-- What is asked about those who wait on SQLite: marks, tickets, hand-overs, and who waits for whom. schema/README.md
+-- says what the columns mean; fragments.sql how now is read. A ticket is live while it is larger than served_ticket and
+-- its row has not expired.
 
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.

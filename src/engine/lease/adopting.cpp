@@ -1,4 +1,5 @@
-// Takes charge of grants made elsewhere, and renews those that nobody here has.
+// Takes charge of grants made elsewhere, and renews those that nobody here has: which of them are refused, which lease
+// the others get; and what it means to others of its job that one is detached.
 #include "engine/lease/adopting.hpp"
 
 #include "engine/on_behalf.hpp"

@@ -1,4 +1,5 @@
-// How trust moves and ends.
+// How trust moves and ends, also by max_hold; which leases are long enough to be renewed; when a renewal was late;
+// whose a grant is once its Lock was moved; and which grants may change hands in memory.
 #include "engine/lease/lease.hpp"
 
 #include "engine/lease/trust.hpp"

@@ -1,4 +1,5 @@
-// Asks for other terms, for another mode, and for other metadata, until there is an answer.
+// Asks for other terms, for another mode, and for other metadata, until there is an answer: which changes are refused,
+// how much `ensure` asks for, and when a conversion that nobody answers is a loss.
 #include "engine/lease/lease_changes.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,5 @@
-// On what terms a lease is asked for: how long it is, how much of that is trusted, and how often it is renewed.
+// On what terms a lease is asked for: how long it is, how much of that is trusted, and which pace of renewals was
+// chosen. When that has it renewed: renewal.hpp.
 #pragma once
 
 #include "engine/lease/lease.hpp"

@@ -1,4 +1,5 @@
-// Which leases are kept, and by whom they are let go.
+// When a lease joins the renewer's rounds and leaves them, and how renewing one is paused. What a round does:
+// lease_renewer_rounds.hpp; when a lease is due: renewal.hpp.
 #include "engine/lease/lease_renewer.hpp"
 
 #include "engine/lease/lease_renewer_rounds.hpp"

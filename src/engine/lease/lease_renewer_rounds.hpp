@@ -1,4 +1,5 @@
-// The rounds of the renewer, and the three outcomes of a renewal.
+// The rounds of the renewer: which leases go together, how long a round may take, when max_hold ends renewing, what the
+// three outcomes of a renewal lead to, and when trust_low is told. When a lease is due: renewal.hpp.
 #pragma once
 
 #include "engine/backoff.hpp"

@@ -1,4 +1,5 @@
-// Remembers what may hold a name although nobody here has it, and when to look for it.
+// Remembers what may hold a name although nobody here has it: when it is looked for, how often, for how long, and how
+// many at most. How it is freed: leftovers.cpp.
 #pragma once
 
 #include "engine/backoff.hpp"

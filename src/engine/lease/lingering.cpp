@@ -1,5 +1,5 @@
-// Keeps what is released in its row for a while, so that who comes next in this process is granted it without a
-// statement; and asks a process that does so for a name to let go of it.
+// Which leases stay in their rows when they are released, and who in this process is granted one without a statement;
+// how long a try waits for another process to let go of one. How long and how many linger: lingering_leases.cpp.
 #include "engine/lease/lingering.hpp"
 
 #include "store/waiter_table.hpp"

@@ -1,4 +1,5 @@
-// When a lease that lingers is freed.
+// When a lease that lingers is freed, and how often the table is asked whether somebody wants it; how many may linger,
+// and for how long a name that was wanted may not.
 #include "engine/lease/lingering_leases.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,5 @@
-// Who enters again what it holds.
+// Entering again what is held: when that takes a statement, and when it is refused. Who may enter, and how often what
+// is entered: reentrance_table.hpp.
 #pragma once
 
 #include "engine/context.hpp"

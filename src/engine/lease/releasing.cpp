@@ -1,4 +1,5 @@
-// Gives leases back: one, or many in one statement.
+// Gives leases back, one, or many in one statement: whether one is handed over, lingers or is freed; what a caller is
+// told of the answer; and what becomes of a release that gets none in time.
 #include "engine/lease/releasing.hpp"
 
 #include "types/mutant.hpp"

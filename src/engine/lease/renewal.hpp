@@ -1,4 +1,4 @@
-// When a lease is to be renewed. Pure arithmetic on given instants.
+// When a lease is to be renewed, one without an end included. Pure arithmetic on given instants.
 #pragma once
 
 #include "types/clock.hpp"

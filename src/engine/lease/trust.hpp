@@ -1,4 +1,4 @@
-// How long a holder may believe in its lease. Pure arithmetic on given instants.
+// How long a holder may believe in its lease, and the margin that is taken off it. Pure arithmetic on given instants.
 #pragma once
 
 #include "types/clock.hpp"

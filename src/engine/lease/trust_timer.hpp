@@ -1,4 +1,5 @@
-// When trust ends, by a timer that counts suspend and does not depend on any connection.
+// Tells of a loss when trust has ended, by a timer that counts suspend and does not depend on any connection. Until
+// when there is trust: trust.hpp, lease.cpp.
 #pragma once
 
 #include "engine/event_queue.hpp"

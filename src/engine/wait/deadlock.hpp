@@ -1,4 +1,5 @@
-// What a deadlock between waiters looks like, and who of them gives way.
+// What a deadlock between waiters looks like, who of them began later, and how it is put in words. When one is
+// believed, and who gives way: deadlock_detector.hpp.
 #pragma once
 
 #include "store/waiter_table.hpp"

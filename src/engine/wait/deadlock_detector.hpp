@@ -1,4 +1,5 @@
-// How a waiter finds out that it waits in vain.
+// How a waiter finds out that it waits in vain: how often it looks, when a cycle is believed, and who gives way. What a
+// cycle is: deadlock.hpp.
 #pragma once
 
 #include "engine/backoff.hpp"

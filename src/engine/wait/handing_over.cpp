@@ -1,5 +1,6 @@
 // Hands what is released to the next in line of this process, without its being free in between: by a statement, or for
-// a short time after one, which has reserved tokens for that, in memory.
+// a short time after one, which has reserved tokens for that, in memory. When it does not, since it has gone round here
+// for so long that others are to have their turn.
 #include "engine/wait/handing_over.hpp"
 
 #include "store/waiter_table.hpp"

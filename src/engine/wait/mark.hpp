@@ -1,4 +1,4 @@
-// The mark on a row that says that its name is wanted.
+// The mark on a row that says that its name is wanted: when it is of use, and for how long it says so.
 #pragma once
 
 #include "engine/context.hpp"

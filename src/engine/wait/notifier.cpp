@@ -1,4 +1,5 @@
-// The rounds of the notifier.
+// The rounds of the notifier: how often waiters' rows are renewed, when it listens anew after a failure, how long it
+// stays after the last waiter, and what it clears away.
 #include "engine/wait/notifier.hpp"
 
 #include "engine/backoff.hpp"

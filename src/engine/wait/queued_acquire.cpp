@@ -1,4 +1,5 @@
-// How a call waits: in line, as the head looking and marking, until it is granted or out of patience.
+// How a call waits in line: when it draws a ticket or is shown to people; when the head looks, tries and marks, and how
+// long it lets others go first; how it gives up. Who is the head: wait_queues.cpp.
 #include "engine/wait/queued_acquire.hpp"
 
 #include "engine/wait/job_rows.hpp"

@@ -1,4 +1,5 @@
-// How those who wait in line sleep, and are handed what they wait for.
+// How those who wait in line sleep, how long they wait awake instead, how they are handed what they wait for, and for
+// how long a name that goes from hand to hand in memory is kept for who comes next.
 #include "engine/wait/wait_queues.hpp"
 
 #include "types/annotated_mutex.hpp"

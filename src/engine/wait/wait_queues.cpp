@@ -1,4 +1,4 @@
-// How the queues of waiters move.
+// Who is the head of a line, and whom a release, a notification or a job's grant wakes: at once, or a little later.
 #include "engine/wait/wait_queues.hpp"
 
 #include "types/mutant.hpp"
