@@ -1,4 +1,5 @@
-// What an engine has done, and what it does at this moment, in numbers: Engine::stats.
+// What an engine has done, and what it does at this moment, in numbers: Engine::stats. And the bounds of its
+// histograms.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -105,7 +105,7 @@ std::uint64_t waiting(const Stats& stats) {
 std::string prometheus_text(const std::map<std::string, Stats>& engines) {
   Exposition all(engines);
   all.gauge("dlock_leases", "Leases held now.", &Stats::leases);
-  all.gauge("dlock_waiting_threads", "Threads that wait for a lock.", waiting);
+  all.gauge("dlock_waiting_threads", "Waits for a lock, of threads and of asynchronous calls.", waiting);
   all.gauge("dlock_waited_names", "Names that somebody waits for.",
             [](const Stats& stats) { return stats.waiting.size(); });
   all.gauge("dlock_requests_in_flight", "Requests that have no answer yet.", &Stats::requests_in_flight);

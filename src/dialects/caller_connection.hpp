@@ -123,9 +123,11 @@ class CallerConnection {
   // Throws Failure{rejected}, and commits nothing, if what is open now is not the transaction that was fenced here;
   // with may_have_run() nobody knows.
   virtual void commit() = 0;
-  // Undoes all that was done since the fence, and answers true; or answers that the database itself has undone the
-  // transaction, as it has just said. False: somebody ended it, or nobody can tell.
-  virtual bool undo() noexcept = 0;
+  // Undoes all that was done since the fence. By the database: nothing is open, and the database says that it has just
+  // undone a transaction of its own accord, this one or one that was begun after it. Unknown: somebody ended it, or
+  // nobody can tell.
+  enum class Undone { to_the_fence, by_the_database, unknown };
+  virtual Undone undo() noexcept = 0;
   // Ends whatever is open. False: nobody knows whether it did.
   virtual bool roll_back() noexcept = 0;
 
@@ -137,14 +139,15 @@ class CallerConnection {
   }
   // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
   void begin_with(std::string_view sql) {
+    static thread_local unsigned count = 0;
+    auto mark = fmt::format("{}_{}", savepoint("fence"), count++ % 8);  // another one for what begins within another
     try {
       run(sql);
     } catch (...) {
       if (!planted("begin_left_open")) roll_back();
       throw;
     }
-    static thread_local unsigned count = 0;
-    mark_ = fmt::format("{}_{}", savepoint("fence"), count++ % 8);  // another one for what begins within another
+    mark_ = std::move(mark);
   }
   // The savepoint behind the fence of a transaction that was begun here; empty: it was not.
   const std::string& mark() const noexcept { return mark_; }

@@ -1,4 +1,5 @@
-// What every call in a caller's transaction has in common: the errors its failures are, and how it reaches a cluster.
+// What every call in a caller's transaction has in common: which error its failures are; and that a server of a cluster
+// which stays behind is conflict, and is not believed.
 #pragma once
 
 #include "engine/context.hpp"

@@ -58,6 +58,8 @@ class CallerTransaction {
   virtual void spoil() noexcept = 0;
   virtual void begin(Duration wait) = 0;
   virtual void commit() = 0;
+  // Whether all that was done since the fence is undone: here, or by the database. False: somebody ended the
+  // transaction, or nobody can tell.
   virtual bool undo() noexcept = 0;
   virtual bool roll_back() noexcept = 0;
 };

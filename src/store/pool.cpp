@@ -1,6 +1,6 @@
 // Who has the next connection, and when one is opened; which failures break one, and which others go with it; how long
-// one that was idle may be silent; and what is said where none comes. Connections are opened and closed outside of its
-// mutex.
+// one that was idle may be silent; when one that is opened counts as a reconnection; and what is said where none comes.
+// Connections are opened and closed outside of its mutex.
 #include "store/pool.hpp"
 
 #include "types/failure.hpp"

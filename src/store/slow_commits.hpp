@@ -1,5 +1,6 @@
 // Whether writing is so slow that releases and acquires had better share a commit: told by how long batches take. How
-// long a leader waits for company then; and for how many batches none is shared after it was in vain.
+// long a leader waits for company then, after how many times its usual time a batch seems to hang; and for how many
+// batches none is shared after it was in vain.
 #pragma once
 
 #include "store/batch_window.hpp"

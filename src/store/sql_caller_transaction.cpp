@@ -1,6 +1,8 @@
-// What is asked in a caller's transaction, how the answers read, and that it leads to this installation.
+// What is asked in a caller's transaction, how the answers read, and that it leads to this installation; whether a
+// transaction that the database has undone is the one that was fenced; and the text that Lock::fence_sql answers.
 #include "store/sql_caller_transaction.hpp"
 
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +16,12 @@ namespace {
 
 using dialects::Statement;
 using dialects::TextRow;
+
+std::int64_t number_in(const std::string& text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
 
 Token token_in(const TextRow& row) {
   const std::string text = row.front().value_or("");
@@ -97,7 +105,8 @@ class SqlCallerTransaction final : public CallerTransaction {
     try {
       written = connection_->fence(fence_text(dialect_, statements_, installation, key), wait, idle_bound);
     } catch (...) { rethrow_unless_elsewhere(); }
-    if (written) return key.mode == Mode::exclusive || fence_row(key);
+    if (written && (key.mode == Mode::exclusive || fence_row(key))) return note(key.name);
+    if (written) return false;
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
     return false;
@@ -107,9 +116,17 @@ class SqlCallerTransaction final : public CallerTransaction {
     connection_->doom([this](std::string_view session) { home_.end_session(session); });
   }
   void spoil() noexcept override { connection_->spoil(); }
-  void begin(Duration wait) override { connection_->begin(wait); }
+  void begin(Duration wait) override {
+    fenced_.reset();
+    connection_->begin(wait);
+    begun_ = true;
+  }
   void commit() override { connection_->commit(); }
-  bool undo() noexcept override { return connection_->undo(); }
+  bool undo() noexcept override {
+    using Undone = dialects::CallerConnection::Undone;
+    const auto undone = connection_->undo();
+    return undone == Undone::to_the_fence || (undone == Undone::by_the_database && fence_is_undone());
+  }
   bool roll_back() noexcept override { return connection_->roll_back(); }
 
  private:
@@ -125,6 +142,25 @@ class SqlCallerTransaction final : public CallerTransaction {
     const auto row = connection_->run(text(statements_.at("fence_holder_row", {"name", "owner", "token", "lease"}),
                                            {key.name, key.owner, number(key.token), key.lease.count()}));
     return !row.empty() && row.front() == "1";
+  }
+
+  // Where the database undoes whole transactions, and does not say which, the row will tell: a fence moves its expiry.
+  bool note(std::string_view name) {
+    if (!begun_ || fenced_ || !statements_.has("fenced")) return true;
+    const auto row = connection_->run(text(statements_.at("fenced", {"name"}), {name}) + " FOR UPDATE");
+    if (row.empty() || !row.front()) return false;
+    fenced_.emplace(name, *row.front());
+    return true;
+  }
+
+  // Not, or perhaps not: it has that expiry, or a later one.
+  bool fence_is_undone() noexcept {
+    try {
+      if (!fenced_) return false;
+      const auto row = connection_->run(text(statements_.at("fenced", {"name"}), {fenced_->first}));
+      if (row.empty() || !row.front()) return false;
+      return planted("undone_on_trust") || number_in(*row.front()) < number_in(fenced_->second);
+    } catch (...) { return false; }
   }
 
   // The statement has named an installation that was ours before.
@@ -217,6 +253,8 @@ class SqlCallerTransaction final : public CallerTransaction {
   const dialects::Statements& statements_;
   Home& home_;
   const std::unique_ptr<dialects::CallerConnection> connection_;
+  std::optional<std::pair<std::string, std::string>> fenced_{};  // the first name, and its expiry then
+  bool begun_ = false;
   bool here_ = false;          // known to be in the right database
   bool table_locked_ = false;  // the last attempt found the whole table locked by another session
 };

@@ -38,7 +38,8 @@ void compare(const Tree& tree, std::string_view file, Breaches& found) {
   static const std::set<std::string> optional{
       "locked",        "in_the_way",          "touch_holders",     "touch_waiters",
       "locked_table",  "acquire_free",        "acquire_free_many", "release_many_at_once",
-      "freed_at_once", "release_many_shared", "fence_holder_row",  "fence_holder_text"};
+      "freed_at_once", "release_many_shared", "fence_holder_row",  "fence_holder_text",
+      "fenced"};
   const Source* first = nullptr;
   std::map<std::string, std::string> expected;
   for (const auto& source : tree) {

@@ -169,8 +169,15 @@ class ServerTestDatabase : public TestDatabase {
   virtual std::string idle_bound() const { return {}; }
   // The statement that bounds it for a session.
   virtual std::string bind_idle(std::chrono::seconds bound) const = 0;
-  // What a careless driver does with a connection (as TransactionRef has it): it sends something, and reads no answer.
-  virtual void leave_unread(void* connection) const = 0;
+  // What a careless driver does with a connection (as TransactionRef has it): it sends something, and reads no answer,
+  // or not all of it; in so many ways.
+  virtual int ways_to_leave_unread() const = 0;
+  virtual void leave_unread(void* connection, int way) const = 0;
+  // The statement that makes a procedure, and the one that calls it, which begins a transaction, inserts 9 into app and
+  // fails, so that the client is not told of the transaction. Empty: what fails leaves none open.
+  virtual std::vector<std::string> begin_in_what_fails() const { return {}; }
+  // Settings of a session that have the end of one transaction begin another, or end the session.
+  virtual std::vector<std::string> odd_ends() const { return {}; }
   // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the
   // lease.
   virtual bool ends_silent_work() const { return true; }

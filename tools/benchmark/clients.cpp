@@ -1,4 +1,4 @@
-// A client's pairs one after another, and how each of them is timed.
+// A client's pairs one after another, how each of them is timed, and for how long it warms up.
 #include "clients.hpp"
 
 #include <sys/prctl.h>

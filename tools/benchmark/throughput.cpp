@@ -1,5 +1,5 @@
-// The turns of a throughput: who takes part, under which names, how often; and how the result is told. How a client's
-// pairs are timed: clients.cpp.
+// The turns of a throughput: who takes part, under which names, how often at most; and how the result is told. How many
+// turns a time has: turns.hpp. How a client warms up, and its pairs are timed: clients.cpp.
 #include "throughput.hpp"
 
 #include "clients.hpp"

@@ -1,4 +1,4 @@
-// How the time of a measurement is divided into turns.
+// How many turns a measurement has, and how its time is divided into them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The guardian: kill at the deadline, kill at the end of the run, pass on how the command ended.
+// The guardian: kill at the deadline, and when the run is gone without having dismissed it; pass on how the command
+// ended. Which processes that are: processes.cpp.
 #include "guardian.hpp"
 
 #include "boot_clock.hpp"

@@ -1,4 +1,5 @@
-// What a process is, by /proc/PID/stat.
+// Which processes are killed with a command: its group, and this process's own children in this session, until none is
+// left. Read from /proc/PID/stat.
 #include "processes.hpp"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// Which processes there are, from /proc.
+// Which processes of a run are still there, from /proc, and the end of all of them.
 #pragma once
 
 #include <sys/types.h>

@@ -2,6 +2,7 @@
 // transaction with it: how its state is told, how it is bound, ended, and kept from being committed.
 #include "caller_connection.hpp"
 
+#include "caller_handle.hpp"
 #include "faults.hpp"
 #include "literals.hpp"
 #include "types/clock.hpp"
@@ -12,53 +13,16 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <memory>
 #include <thread>
 #include <utility>
 
 namespace dlock::dialects::mysql {
 namespace {
 
-// Which server this is, as the statement "installation" says it too. UUID_SHORT() begins with the second it was started
-// in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that
-// is waited for.
-constexpr std::string_view place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
+constexpr const char* too_little = "the runner that was handed over answers less than was asked";
 
 // Between two looks at how far a server of a cluster has come.
 constexpr std::chrono::milliseconds first_pause{1}, longest_pause{20};
-
-[[noreturn]] void fail(MYSQL* connection) {
-  const char* user = connection->user;
-  throw failure_of(mysql_errno(connection), mysql_error(connection), user == nullptr ? "" : user, true);
-}
-
-TextRow ask(MYSQL* connection, std::string_view sql) {
-  if (mysql_real_query(connection, sql.data(), sql.size()) != 0) fail(connection);
-  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection),
-                                                                        &mysql_free_result);
-  TextRow row;
-  if (!result) {
-    if (mysql_field_count(connection) > 0) fail(connection);
-    row.emplace_back(std::to_string(mysql_affected_rows(connection)));
-    return row;
-  }
-  if (MYSQL_ROW fields = mysql_fetch_row(result.get()); fields != nullptr) {
-    const auto* lengths = mysql_fetch_lengths(result.get());
-    for (unsigned column = 0; column < mysql_num_fields(result.get()); ++column) {
-      if (fields[column] == nullptr) row.emplace_back();
-      else row.emplace_back(std::string(fields[column], lengths[column]));
-    }
-  }
-  return row;
-}
-
-unsigned status_of(MYSQL* connection) {
-  unsigned status = 0;
-  mariadb_get_infov(connection, MARIADB_CONNECTION_SERVER_STATUS, &status);
-  return status;
-}
-
-bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_IN_TRANS) != 0; }
 
 // Such settings take whole seconds.
 std::int64_t seconds(Duration duration) {
@@ -79,32 +43,19 @@ TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTabl
       connection_(connection),
       table_(table) {}
 
-// What the client library remembers of a connection that is gone is of no use.
-void TransactionConnection::check_alive() const {
-  if (connection_ != nullptr && connection_->net.pvio == nullptr && !planted("dead_connection_trusted"))
-    throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
-}
-
-void TransactionConnection::check_read() const {
-  if (connection_ == nullptr || connection_->net.pvio == nullptr) return;
-  if (connection_->status != MYSQL_STATUS_READY || mysql_more_results(connection_) != 0)
-    throw Failure(Cause::rejected, "a result is left to read on the connection that was handed over; read it first");
-}
-
 void TransactionConnection::check() {
-  check_alive();
   if (connection_ != nullptr) {
-    check_read();
+    check_alive(connection_);
+    check_read(connection_);
     // With autocommit off the next statement begins a transaction.
-    if (!in_transaction(connection_) && (status_of(connection_) & SERVER_STATUS_AUTOCOMMIT) != 0)
-      throw Failure(Cause::rejected, no_transaction);
+    if (!in_transaction(connection_) && commits_by_itself(connection_)) throw Failure(Cause::rejected, no_transaction);
   }
   // The comment is a statement to MariaDB alone, which can tell.
   const auto row =
-      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", place)
+      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", server_place)
                                  : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
-                                               "0 /*M! + @@in_transaction */",
-                                               place));
+                                               "0 /*M! + @@in_transaction */, CONNECTION_ID()",
+                                               server_place));
   const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
   if (field(0) != "0")
     throw Failure(
@@ -113,6 +64,7 @@ void TransactionConnection::check() {
         "and what follows would be stored without it; switch it off on the server");
   place_ = field(1);
   if (connection_ != nullptr) return;
+  session_ = fmt::format("{} {}", field(5), *place_);
   mariadb_ = field(2).find("MariaDB") != std::string::npos;
   if (field(3) != "0" && field(4) != "1" && !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
 }
@@ -152,9 +104,13 @@ bool TransactionConnection::answers() noexcept {
 }
 
 bool TransactionConnection::is_mariadb() {
-  if (!mariadb_)
-    mariadb_ = connection_ != nullptr ? mariadb_connection(connection_) != 0
-                                      : one("SELECT VERSION()").find("MariaDB") != std::string::npos;
+  if (!mariadb_ && connection_ != nullptr) mariadb_ = mariadb_connection(connection_) != 0;
+  if (!mariadb_) {
+    const auto row = run(fmt::format("SELECT VERSION(), CONNECTION_ID(), {}", server_place));
+    if (row.size() < 3) throw Failure(Cause::rejected, too_little);
+    mariadb_ = row[0].value_or("").find("MariaDB") != std::string::npos;
+    session_ = fmt::format("{} {}", row[1].value_or(""), row[2].value_or(""));
+  }
   return *mariadb_;
 }
 
@@ -182,7 +138,7 @@ bool TransactionConnection::fence(std::string_view sql, Duration wait, std::opti
 // Equal: the table of that name is the same one, as long as both are on this server. Else it may still be, on another
 // server of its cluster.
 std::optional<bool> TransactionConnection::is_at(std::string_view other) {
-  if (!place_) place_ = one(fmt::format("SELECT {}", place));
+  if (!place_) place_ = one(fmt::format("SELECT {}", server_place));
   return *place_ == other ? std::optional(true) : std::nullopt;
 }
 
@@ -235,7 +191,7 @@ void TransactionConnection::bound_idle(Duration bound) {
   const auto row =
       run("SELECT @@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
           "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)");
-  if (row.size() < 2) throw Failure(Cause::rejected, "the runner that was handed over answers less than was asked");
+  if (row.size() < 2) throw Failure(Cause::rejected, too_little);
   if (number_in(row[1]) <= seconds(bound)) return;
   // Before it is sent: its answer may be lost.
   if (!idle_before_ || planted("idle_bound_remembered")) idle_before_ = number_in(row[0]);
@@ -264,29 +220,33 @@ Duration TransactionConnection::keep_alive() {
 // pooler's), and in front of it the bound must hold for as long as the client can stop.
 void TransactionConnection::end_with(std::string_view how) {
   if (!idle_before_ || planted("idle_bound_left")) {
-    run(how);
+    run(fmt::format("{} AND NO CHAIN NO RELEASE", how));  // whatever completion_type says
     return;
   }
-  run(fmt::format("BEGIN NOT ATOMIC {}; {}; END", idle_as_before(), how));
+  run(fmt::format("BEGIN NOT ATOMIC {}; {} AND NO CHAIN NO RELEASE; END", idle_as_before(), how));
   idle_before_.reset();
   idle_bounds_.clear();
 }
 
 // The connection goes, and the transaction with it. Killing oneself needs no right.
-void TransactionConnection::doom(const EndSession&) noexcept {
+void TransactionConnection::doom(const EndSession& end_session) noexcept {
   try {
     run("KILL CONNECTION_ID()");
   } catch (...) {  // 1927, as it should be
   }
   // Unless something in between does not let it through.
-  if (answers()) spoil();
+  if (answers()) return spoil();
+  if (!session_.empty()) try {
+      end_session(session_);
+    } catch (...) {  // it cannot be reached, or is over
+    }
 }
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
 // written.
 void TransactionConnection::spoil() noexcept {
   try {
-    run("ROLLBACK");
+    run("ROLLBACK AND NO CHAIN NO RELEASE");
     run("START TRANSACTION READ ONLY");
   } catch (...) {
     try {
@@ -296,8 +256,12 @@ void TransactionConnection::spoil() noexcept {
 }
 
 void TransactionConnection::begin(Duration) {
-  check_alive();
-  check_read();
+  if (connection_ != nullptr) {
+    check_alive(connection_);
+    check_read(connection_);
+    // What has failed has not said whether a transaction is open.
+    if (mysql_errno(connection_) != 0) run("DO 1");
+  }
   // Beginning one would commit another that is open.
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
     throw Failure(Cause::rejected, open_already);
@@ -307,10 +271,9 @@ void TransactionConnection::begin(Duration) {
 // Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled
 // everything back, and a commit would say nothing of it.
 void TransactionConnection::commit() {
-  check_read();
+  if (connection_ != nullptr) check_read(connection_);
   try {
-    if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark());
-    else run("DO 1");
+    run("RELEASE SAVEPOINT " + mark());
   } catch (const Failure& failure) {
     // No commit has been sent.
     if (failure.cause() != Cause::rejected) throw Failure(failure.cause(), failure.what(), failure.code());
@@ -332,7 +295,8 @@ void TransactionConnection::commit() {
 
 // After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
 // until the next statement.
-bool TransactionConnection::undo() noexcept {
+TransactionConnection::Undone TransactionConnection::undo() noexcept {
+  if (connection_ != nullptr) clear_the_way(connection_);
   bool undone = false;
   try {
     const auto error = run("SHOW ERRORS LIMIT 1");
@@ -342,23 +306,15 @@ bool TransactionConnection::undo() noexcept {
     const auto cause = failure_of(number, {}, {}, false).cause();
     undone = cause == Cause::deadlock || cause == Cause::serialization;
     run("ROLLBACK TO SAVEPOINT " + mark());
-    return true;
-  } catch (...) { return undone && (connection_ == nullptr || !in_transaction(connection_)); }
-}
-
-// What the work has left unread would be in the way of every statement, and the transaction would stay open. A result
-// that the caller still has in its hands cannot be read to its end here: then the connection goes.
-void TransactionConnection::clear_the_way() noexcept {
-  if (connection_ == nullptr || planted("unread_in_the_way")) return;
-  while (connection_->net.pvio != nullptr && connection_->status == MYSQL_STATUS_READY &&
-         mysql_more_results(connection_) != 0 && mysql_next_result(connection_) <= 0)
-    mysql_free_result(mysql_use_result(connection_));
-  if (connection_->status == MYSQL_STATUS_GET_RESULT) mysql_free_result(mysql_store_result(connection_));
-  if (connection_->net.pvio != nullptr && connection_->status != MYSQL_STATUS_READY) mariadb_cancel(connection_);
+    return Undone::to_the_fence;
+  } catch (...) {
+    if (!undone || (connection_ != nullptr && in_transaction(connection_))) return Undone::unknown;
+    return Undone::by_the_database;
+  }
 }
 
 bool TransactionConnection::roll_back() noexcept {
-  clear_the_way();
+  if (connection_ != nullptr) clear_the_way(connection_);
   try {
     end_with("ROLLBACK");
     return true;
@@ -368,10 +324,10 @@ bool TransactionConnection::roll_back() noexcept {
     if (idle_before_) run(idle_as_before());
   } catch (...) {}
   try {
-    run("ROLLBACK");
+    run("ROLLBACK AND NO CHAIN NO RELEASE");
     return true;
   } catch (...) {  // without its connection the transaction is over, too
-    return !answers();
+    return connection_ != nullptr && !answers();
   }
 }
 

@@ -8,9 +8,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dlock::dialects::mysql {
+
+// Which server this is, as the statement "installation" says it too. UUID_SHORT() begins with the second it was started
+// in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that
+// is waited for.
+inline constexpr std::string_view server_place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
 
 class TransactionConnection final : public CallerConnection {
  public:
@@ -34,12 +40,10 @@ class TransactionConnection final : public CallerConnection {
   void spoil() noexcept override;
   void begin(Duration wait) override;
   void commit() override;
-  bool undo() noexcept override;
+  Undone undo() noexcept override;
   bool roll_back() noexcept override;
 
  private:
-  void check_alive() const;
-  void check_read() const;
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
   bool keeps_its_kind();
@@ -49,12 +53,12 @@ class TransactionConnection final : public CallerConnection {
   void bound_idle(Duration bound);
   std::string idle_as_before() const;
   void end_with(std::string_view how);
-  void clear_the_way() noexcept;
 
   MYSQL* connection_ = nullptr;  // null with a runner
   QuotedTable table_;
   std::optional<bool> mariadb_;
   std::optional<std::string> place_;
+  std::string session_{};                    // with a runner: which session of which server this is
   std::optional<std::int64_t> idle_before_;  // the session's setting, to be restored
   std::vector<std::int64_t> idle_bounds_;    // what it was set to instead
 };

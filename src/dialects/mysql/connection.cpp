@@ -3,6 +3,7 @@
 #include "connection.hpp"
 
 #include "broken_pipe.hpp"
+#include "caller_connection.hpp"
 #include "dialects/readiness.hpp"
 #include "faults.hpp"
 #include "literals.hpp"
@@ -11,6 +12,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
 namespace dlock::dialects::mysql {
@@ -302,6 +304,16 @@ const Answer& ServerConnection::ask(const std::string& sql, Deadline deadline) {
   const BrokenPipeGuard guard(encrypted_);
   query(sql, deadline);
   return answer_;
+}
+
+// As a CallerConnection has called it: its number, and which server that is a number of.
+void ServerConnection::end_session(std::string_view session, Deadline deadline) {
+  const auto gap = std::min(session.find(' '), session.size());
+  std::uint64_t number = 0;
+  std::from_chars(session.data(), session.data() + gap, number);
+  const auto& answer = ask(fmt::format("SELECT {}", server_place), deadline);
+  const bool here = answer.rows() == 1 && answer.text(0, 0) == session.substr(std::min(gap + 1, session.size()));
+  if (number != 0 && here) script(fmt::format("KILL {}", number), deadline);
 }
 
 std::string ServerConnection::default_schema(Deadline deadline) {

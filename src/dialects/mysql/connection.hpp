@@ -37,6 +37,7 @@ class ServerConnection final : public Connection {
   std::string position(Deadline deadline) override;
   // MySQL's least is a second, and it is late with it.
   Duration lock_wait() const noexcept override { return mariadb_ ? Duration{} : std::chrono::seconds{2}; }
+  void end_session(std::string_view session, Deadline deadline) override;
   bool usable() const noexcept override { return usable_; }
   bool at_rest() const noexcept override { return !unanswered_; }
   std::string server() const override;

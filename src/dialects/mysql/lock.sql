@@ -334,6 +334,10 @@ UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
 
+-- name: fenced(name)
+-- What a fence has moved. In its transaction the row is locked, so that nothing has to be a snapshot.
+SELECT expires_at FROM {{lock}} WHERE name = :name;
+
 -- name: row_availability(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
 -- and the floor, read not before the row.

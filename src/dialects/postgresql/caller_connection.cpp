@@ -2,6 +2,7 @@
 // told, what runs behind a savepoint, how it is bound, ended, and kept from being committed.
 #include "caller_connection.hpp"
 
+#include "caller_handle.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
 #include "literals.hpp"
@@ -26,9 +27,6 @@ constexpr std::string_view other_text = "dlock: another database, ";
 // There is no savepoint of that name.
 constexpr std::string_view no_savepoint_code = "3B001";
 
-// idle_in_transaction_session_timeout: the transaction had ended before the statement came.
-constexpr std::string_view idle_code = "25P03";
-
 constexpr std::string_view idle_setting = "idle_in_transaction_session_timeout";
 
 constexpr const char* failed_already = "the transaction that was handed over has failed; roll it back first";
@@ -42,40 +40,6 @@ std::string literal_of(std::string_view text) {
   std::string sql;
   append_literal(sql, Argument{text});
   return sql;
-}
-
-std::string field_of(const PGresult* result, int field) {
-  const char* text = PQresultErrorField(result, field);
-  return text == nullptr ? std::string{} : std::string{text};
-}
-
-[[noreturn]] void fail(PGconn* connection, const PGresult* result) {
-  const auto sqlstate = field_of(result, PG_DIAG_SQLSTATE);
-  if (PQstatus(connection) != CONNECTION_OK && sqlstate != idle_code)
-    throw Failure(Cause::disconnected,
-                  "PostgreSQL: the caller's connection broke: " + in_one_line(PQerrorMessage(connection)), {}, true);
-  const char* user = PQuser(connection);
-  auto text = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
-  if (text.empty()) text = PQerrorMessage(connection);
-  throw failure_of(sqlstate, text, user == nullptr ? "" : user, sqlstate != idle_code);
-}
-
-TextRow ask(PGconn* connection, std::string_view sql) {
-  const Result result(PQexec(connection, std::string(sql).c_str()));
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail(connection, result.get());
-  TextRow row;
-  if (status == PGRES_COMMAND_OK) {
-    row.emplace_back(PQcmdTuples(result.get()));
-  } else if (PQntuples(result.get()) > 0) {
-    for (int column = 0; column < PQnfields(result.get()); ++column) {
-      if (PQgetisnull(result.get(), 0, column) != 0) row.emplace_back();
-      else
-        row.emplace_back(std::string(PQgetvalue(result.get(), 0, column),
-                                     static_cast<std::size_t>(PQgetlength(result.get(), 0, column))));
-    }
-  }
-  return row;
 }
 
 // What the text of an error says of a fence, whoever passes it on. Throws OtherDatabase.
@@ -362,32 +326,27 @@ void TransactionConnection::commit() {
   if (standby.gave_up()) throw unconfirmed_commit();
 }
 
-bool TransactionConnection::undo() noexcept {
-  try {
-    if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) return false;
-    run("ROLLBACK TO SAVEPOINT " + mark());
-    return true;
-  } catch (...) { return false; }
-}
-
-// In pipeline mode, in which the work may have left the connection, no statement can be waited for.
-void TransactionConnection::clear_the_way() noexcept {
-  if (connection_ == nullptr || PQpipelineStatus(connection_) == PQ_PIPELINE_OFF || planted("unread_in_the_way"))
-    return;
-  PQpipelineSync(connection_);
-  // Between the results of two statements there is one null, and behind the last ones another.
-  for (int nulls = 0; nulls < 3 && PQstatus(connection_) == CONNECTION_OK && PQexitPipelineMode(connection_) == 0;)
-    nulls = Result(PQgetResult(connection_)) ? 0 : nulls + 1;
+// Twice, as the end of it: a cancel that was meant for a statement of the work may come late.
+TransactionConnection::Undone TransactionConnection::undo() noexcept {
+  if (connection_ != nullptr) clear_the_way(connection_);
+  for (int i = 0; i < 2; ++i) try {
+      if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) break;
+      run("ROLLBACK TO SAVEPOINT " + mark());
+      return Undone::to_the_fence;
+    } catch (...) {  // or the savepoint is gone
+    }
+  return Undone::unknown;
 }
 
 bool TransactionConnection::roll_back() noexcept {
-  clear_the_way();
-  try {
-    if (connection_ == nullptr || PQtransactionStatus(connection_) != PQTRANS_IDLE) run("ROLLBACK");
-    return true;
-  } catch (...) {  // without its connection the transaction is over too
-    return connection_ != nullptr && PQstatus(connection_) != CONNECTION_OK;
-  }
+  if (connection_ != nullptr) clear_the_way(connection_);
+  for (int i = 0; i < 2; ++i) try {
+      if (connection_ == nullptr || PQtransactionStatus(connection_) != PQTRANS_IDLE) run("ROLLBACK");
+      return true;
+    } catch (...) {  // without its connection the transaction is over too
+      if (connection_ != nullptr && PQstatus(connection_) != CONNECTION_OK) return true;
+    }
+  return false;
 }
 
 }  // namespace dlock::dialects::postgresql

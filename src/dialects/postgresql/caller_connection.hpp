@@ -33,14 +33,13 @@ class TransactionConnection final : public CallerConnection {
   void spoil() noexcept override;
   void begin(Duration wait) override;
   void commit() override;
-  bool undo() noexcept override;
+  Undone undo() noexcept override;
   bool roll_back() noexcept override;
 
  private:
   // Runs the statements behind a savepoint, and goes back to it unless the last one has answered a row that is to be
   // kept locked.
   TextRow in_savepoint(std::initializer_list<std::string_view> first, std::string_view sql, bool keep);
-  void clear_the_way() noexcept;
   bool replaced() noexcept;
   std::string lock_timeout();
 

@@ -79,7 +79,9 @@ bool TransactionConnection::in_transaction() {
   try {
     run("BEGIN");
   } catch (...) { return true; }
-  run("ROLLBACK");
+  try {
+    run("ROLLBACK");
+  } catch (...) { run("ROLLBACK"); }
   return false;
 }
 
@@ -160,15 +162,18 @@ void TransactionConnection::commit() {
   if (database_ != nullptr && !in_transaction()) throw Failure(Cause::rejected, ended_early);
   try {
     run("RELEASE " + mark());
-  } catch (...) { throw Failure(Cause::rejected, ended_early); }
+  } catch (const std::exception& error) {
+    if (std::string_view(error.what()).find("no such savepoint") == std::string_view::npos) throw;
+    throw Failure(Cause::rejected, ended_early);
+  }
   run("COMMIT");
 }
 
-bool TransactionConnection::undo() noexcept {
+TransactionConnection::Undone TransactionConnection::undo() noexcept {
   try {
     run("ROLLBACK TO " + mark());
-    return true;
-  } catch (...) { return false; }
+    return Undone::to_the_fence;
+  } catch (...) { return Undone::unknown; }
 }
 
 bool TransactionConnection::roll_back() noexcept {

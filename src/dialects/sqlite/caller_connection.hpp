@@ -31,7 +31,7 @@ class TransactionConnection final : public CallerConnection {
   void spoil() noexcept override;
   void begin(Duration wait) override;
   void commit() override;
-  bool undo() noexcept override;
+  Undone undo() noexcept override;
   bool roll_back() noexcept override;
 
  private:

@@ -1,4 +1,5 @@
-// What it takes for a thread or a job to enter what it holds: no round trip while there is enough trust.
+// What it takes for a thread or a job to enter what it holds: no round trip while there is enough trust; that who holds
+// it shared may not enter it to write; and that who waits enters what another thread of its job was granted meanwhile.
 #include "engine/lease/reentry.hpp"
 
 #include "types/mutant.hpp"

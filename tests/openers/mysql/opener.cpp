@@ -346,8 +346,23 @@ class DatabaseOnServer final : public ServerTestDatabase {
                       ", 60) + release_lock(" + gate + "), 0)";
     hold_back_by(connect());
   }
-  void leave_unread(void* connection) const override {
-    static_cast<void>(mysql_query(static_cast<MYSQL*>(connection), "SELECT 1"));
+  int ways_to_leave_unread() const override { return 4; }
+  void leave_unread(void* connection, int way) const override {
+    auto* const handle = static_cast<MYSQL*>(connection);
+    mysql_set_server_option(handle, MYSQL_OPTION_MULTI_STATEMENTS_ON);
+    const std::string_view sql = way == 0 ? "SELECT 1" : way == 1 ? "SELECT 1; SELECT 2" : "DO 1";
+    mysql_send_query(handle, sql.data(), sql.size());
+    if (way < 2) mysql_read_query_result(handle);
+    if (way == 3) mysql_stmt_close(mysql_stmt_init(handle));
+  }
+  std::vector<std::string> begin_in_what_fails() const override {
+    return {
+        "CREATE PROCEDURE bad() BEGIN START TRANSACTION; INSERT INTO app VALUES (9); "
+        "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'it fails'; END",
+        "CALL bad()"};
+  }
+  std::vector<std::string> odd_ends() const override {
+    return {"SET SESSION completion_type = 'CHAIN'", "SET SESSION completion_type = 'RELEASE'"};
   }
   std::string bind_idle(std::chrono::seconds bound) const override {
     return "SET SESSION wait_timeout = " + std::to_string(bound.count());

@@ -360,10 +360,12 @@ class DatabaseOnServer final : public ServerTestDatabase {
   std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
   std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
   std::string lock_wait() const override { return "SHOW lock_timeout"; }
-  void leave_unread(void* connection) const override {
+  int ways_to_leave_unread() const override { return 4; }
+  void leave_unread(void* connection, int way) const override {
     auto* const handle = static_cast<PGconn*>(connection);
-    PQenterPipelineMode(handle);
-    PQsendQueryParams(handle, "SELECT 1", 0, nullptr, nullptr, nullptr, nullptr, 0);
+    if (way < 2) PQenterPipelineMode(handle);
+    PQsendQueryParams(handle, way % 2 == 0 ? "SELECT 1" : "COPY app FROM STDIN", 0, nullptr, nullptr, nullptr, nullptr,
+                      0);
   }
   std::string bind_idle(std::chrono::seconds bound) const override {
     return fmt::format("SET idle_in_transaction_session_timeout = '{}s'", bound.count());

@@ -1,0 +1,94 @@
+// How a caller's connection is asked, what is left unread on it, and when it is rather ended than used.
+#include "caller_handle.hpp"
+
+#include "faults.hpp"
+#include "types/failure.hpp"
+#include "types/mutant.hpp"
+#include "types/owner.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+namespace dlock::dialects::mysql {
+namespace {
+
+constexpr const char* unread = "a result is left to read on the connection that was handed over; read it first";
+
+[[noreturn]] void fail(MYSQL* connection) {
+  const char* user = connection->user;
+  throw failure_of(mysql_errno(connection), mysql_error(connection), user == nullptr ? "" : user, true);
+}
+
+unsigned status_of(MYSQL* connection) {
+  unsigned status = 0;
+  mariadb_get_infov(connection, MARIADB_CONNECTION_SERVER_STATUS, &status);
+  return status;
+}
+
+bool is_alive(MYSQL* connection) { return connection->net.pvio != nullptr; }
+
+bool is_read(MYSQL* connection) {
+  return connection->status == MYSQL_STATUS_READY && mysql_more_results(connection) == 0;
+}
+
+}  // namespace
+
+TextRow ask(MYSQL* connection, std::string_view sql) {
+  if (mysql_real_query(connection, sql.data(), sql.size()) != 0) fail(connection);
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection),
+                                                                        &mysql_free_result);
+  TextRow row;
+  if (!result) {
+    if (mysql_field_count(connection) > 0) fail(connection);
+    row.emplace_back(std::to_string(mysql_affected_rows(connection)));
+    return row;
+  }
+  if (MYSQL_ROW fields = mysql_fetch_row(result.get()); fields != nullptr) {
+    const auto* lengths = mysql_fetch_lengths(result.get());
+    for (unsigned column = 0; column < mysql_num_fields(result.get()); ++column) {
+      if (fields[column] == nullptr) row.emplace_back();
+      else row.emplace_back(std::string(fields[column], lengths[column]));
+    }
+  }
+  return row;
+}
+
+bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_IN_TRANS) != 0; }
+
+bool commits_by_itself(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_AUTOCOMMIT) != 0; }
+
+void check_alive(MYSQL* connection) {
+  if (!is_alive(connection) && !planted("dead_connection_trusted"))
+    throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
+}
+
+void check_read(MYSQL* connection) {
+  if (!is_alive(connection)) return;
+  if (!is_read(connection)) throw Failure(Cause::rejected, unread);
+  // Nothing has come since something was sent: that needs no answer, or has not been asked for its answer.
+  if (connection->net.pkt_nr > 1 || planted("answers_out_of_step")) return;
+  const auto asked = random_identity();
+  const auto row = ask(connection, fmt::format("SELECT '{}'", asked));
+  if (!row.empty() && row.front() == asked) return;
+  mariadb_cancel(connection);
+  throw Failure(Cause::rejected, unread);
+}
+
+void clear_the_way(MYSQL* connection) noexcept {
+  if (planted("unread_in_the_way")) return;
+  while (is_alive(connection)) {
+    if (connection->status == MYSQL_STATUS_GET_RESULT) mysql_free_result(mysql_store_result(connection));
+    else if (connection->status != MYSQL_STATUS_READY || mysql_more_results(connection) == 0 ||
+             mysql_next_result(connection) != 0)
+      break;
+  }
+  if (is_alive(connection) && !is_read(connection)) mariadb_cancel(connection);
+  try {
+    check_read(connection);
+  } catch (...) {  // what was out of step is ended
+  }
+}
+
+}  // namespace dlock::dialects::mysql

@@ -1,0 +1,31 @@
+// What the client library knows of a caller's own connection: whether it is there, whether an answer is left to read on
+// it, and whether a transaction is open.
+#pragma once
+
+#include "dialects/caller_connection.hpp"
+
+#include <mysql.h>
+
+#include <string_view>
+
+namespace dlock::dialects::mysql {
+
+// Runs a statement and reads its answer. Throws Failure.
+TextRow ask(MYSQL* connection, std::string_view sql);
+
+// As the last answer has said. What fails does not say it.
+bool in_transaction(MYSQL* connection);
+bool commits_by_itself(MYSQL* connection);
+
+// What the client library remembers of a connection that is gone is of no use. Throws Failure{disconnected}.
+void check_alive(MYSQL* connection);
+
+// Throws Failure{rejected} where an answer is left to read; a connection on which it would be taken for the answer to
+// the next statement is ended.
+void check_read(MYSQL* connection);
+
+// What is left unread would be in the way of every statement, and the transaction would stay open. A result that the
+// caller still has in its hands cannot be read to its end here: then the connection goes.
+void clear_the_way(MYSQL* connection) noexcept;
+
+}  // namespace dlock::dialects::mysql
