@@ -1,7 +1,8 @@
 # Which private servers a ctest run starts: one a database, for the tests that require its fixture.
 #
 # A test finds the server's URL in its environment variable or, failing that, in DLOCK_TEST_SERVERS_RUN/<name>.env.
-# Where neither is there (the server is not installed), it ends with 77: skipped.
+# Where neither is there (the server is not installed), the test's program ends with 77, which is a skip:
+# support/database.cpp.
 
 function(dlock_test_server name variable)
   foreach(step IN ITEMS start stop)

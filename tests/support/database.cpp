@@ -1,4 +1,5 @@
-// How the database of a test case is set up and looked at in the end.
+// How the database of a test case is set up and looked at in the end; and that a program whose database is not there
+// ends with 77: skipped.
 #include "support/database.hpp"
 
 #include "api/open.hpp"
