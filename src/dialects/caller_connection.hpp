@@ -139,15 +139,17 @@ class CallerConnection {
   }
   // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
   void begin_with(std::string_view sql) {
-    static thread_local unsigned count = 0;
-    auto mark = fmt::format("{}_{}", savepoint("fence"), count++ % 8);  // another one for what begins within another
+    begun();
     try {
       run(sql);
     } catch (...) {
       if (!planted("begin_left_open")) roll_back();
       throw;
     }
-    mark_ = std::move(mark);
+  }
+  void begun() {
+    static thread_local unsigned count = 0;
+    mark_ = fmt::format("{}_{}", savepoint("fence"), count++ % 8);  // another one for what begins within another
   }
   // The savepoint behind the fence of a transaction that was begun here; empty: it was not.
   const std::string& mark() const noexcept { return mark_; }

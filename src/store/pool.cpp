@@ -94,8 +94,8 @@ void Pool::Loan::end() noexcept {
 std::optional<Pool::Loan> Pool::free_now(Opening opening) {
   if (!waiters_.empty()) return std::nullopt;
   const bool may_open = open_ < limit_ && (opening == Opening::at_once || lent_ == 0);
-  // The last one owes no answer, unless all do.
-  if (!idle_.empty() && (idle_.back()->at_rest() || !may_open || planted("unanswered_lent"))) {
+  // The last one owes no answer, unless all do; then it is better than one that cannot be opened.
+  if (!idle_.empty() && (idle_.back()->at_rest() || !may_open || not_opened_ || planted("unanswered_lent"))) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
     lend();

@@ -105,7 +105,7 @@ class SqlCallerTransaction final : public CallerTransaction {
     try {
       written = connection_->fence(fence_text(dialect_, statements_, installation, key), wait, idle_bound);
     } catch (...) { rethrow_unless_elsewhere(); }
-    if (written && (key.mode == Mode::exclusive || fence_row(key))) return note(key.name);
+    if (written && (key.mode == Mode::exclusive || fence_row(key))) return note(key);
     if (written) return false;
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
@@ -144,22 +144,28 @@ class SqlCallerTransaction final : public CallerTransaction {
     return !row.empty() && row.front() == "1";
   }
 
-  // Where the database undoes whole transactions, and does not say which, the row will tell: a fence moves its expiry.
-  bool note(std::string_view name) {
+  // Where the database undoes whole transactions, and does not say which: what the first fence has moved in its row.
+  bool note(const LeaseKey& key) {
     if (!begun_ || fenced_ || !statements_.has("fenced")) return true;
-    const auto row = connection_->run(text(statements_.at("fenced", {"name"}), {name}) + " FOR UPDATE");
-    if (row.empty() || !row.front()) return false;
-    fenced_.emplace(name, *row.front());
-    return true;
+    const auto* name = key.mode == Mode::exclusive ? "fenced" : "fenced_holder";
+    fenced_ = text(statements_.at(name, {"name", "owner", "token"}), {key.name, key.owner, number(key.token)});
+    const auto moved = moved_to();
+    if (moved) moved_ = *moved;
+    return moved.has_value();
   }
 
-  // Not, or perhaps not: it has that expiry, or a later one.
+  std::optional<std::int64_t> moved_to() {
+    const auto row = connection_->look(*fenced_);
+    if (!row || row->empty() || !row->front()) return std::nullopt;
+    return number_in(*row->front());
+  }
+
+  // A row that is the lease's no more lets no fence through again.
   bool fence_is_undone() noexcept {
     try {
       if (!fenced_) return false;
-      const auto row = connection_->run(text(statements_.at("fenced", {"name"}), {fenced_->first}));
-      if (row.empty() || !row.front()) return false;
-      return planted("undone_on_trust") || number_in(*row.front()) < number_in(fenced_->second);
+      const auto now = moved_to();
+      return planted("undone_on_trust") || !now || *now < moved_;
     } catch (...) { return false; }
   }
 
@@ -253,7 +259,8 @@ class SqlCallerTransaction final : public CallerTransaction {
   const dialects::Statements& statements_;
   Home& home_;
   const std::unique_ptr<dialects::CallerConnection> connection_;
-  std::optional<std::pair<std::string, std::string>> fenced_{};  // the first name, and its expiry then
+  std::optional<std::string> fenced_{};  // the question what the first fence has moved, and to where
+  std::int64_t moved_ = 0;
   bool begun_ = false;
   bool here_ = false;          // known to be in the right database
   bool table_locked_ = false;  // the last attempt found the whole table locked by another session

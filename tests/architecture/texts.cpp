@@ -39,7 +39,7 @@ void compare(const Tree& tree, std::string_view file, Breaches& found) {
       "locked",        "in_the_way",          "touch_holders",     "touch_waiters",
       "locked_table",  "acquire_free",        "acquire_free_many", "release_many_at_once",
       "freed_at_once", "release_many_shared", "fence_holder_row",  "fence_holder_text",
-      "fenced"};
+      "fenced",        "fenced_holder"};
   const Source* first = nullptr;
   std::map<std::string, std::string> expected;
   for (const auto& source : tree) {

@@ -5,7 +5,7 @@
 -- statement: fence
 -- from:
 UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
+   SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease), acquired_at = acquired_at + 1
  WHERE
 -- to:
 SELECT 1 FROM {{lock}}

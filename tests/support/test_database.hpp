@@ -173,6 +173,8 @@ class ServerTestDatabase : public TestDatabase {
   // or not all of it; in so many ways.
   virtual int ways_to_leave_unread() const = 0;
   virtual void leave_unread(void* connection, int way) const = 0;
+  // Prepares a statement on such a connection, runs it, and closes it, whether or not it fails. Throws std::exception.
+  virtual void run_prepared(void* connection, const std::string& sql) const = 0;
   // The statement that makes a procedure, and the one that calls it, which begins a transaction, inserts 9 into app and
   // fails, so that the client is not told of the transaction. Empty: what fails leaves none open.
   virtual std::vector<std::string> begin_in_what_fails() const { return {}; }

@@ -296,7 +296,9 @@ void TransactionConnection::commit() {
 // After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
 // until the next statement.
 TransactionConnection::Undone TransactionConnection::undo() noexcept {
-  if (connection_ != nullptr) clear_the_way(connection_);
+  if (connection_ != nullptr) drain(connection_);
+  // Nothing else may be sent before, and the answer is to be believed if that of the next statement is the right one.
+  const bool doubtful = connection_ != nullptr && owes_perhaps(connection_);
   bool undone = false;
   try {
     const auto error = run("SHOW ERRORS LIMIT 1");
@@ -305,6 +307,12 @@ TransactionConnection::Undone TransactionConnection::undo() noexcept {
     std::from_chars(code.data(), code.data() + code.size(), number);
     const auto cause = failure_of(number, {}, {}, false).cause();
     undone = cause == Cause::deadlock || cause == Cause::serialization;
+  } catch (...) {  // it cannot tell
+  }
+  try {
+    if (doubtful) check_in_step(connection_);
+  } catch (...) { return Undone::unknown; }
+  try {
     run("ROLLBACK TO SAVEPOINT " + mark());
     return Undone::to_the_fence;
   } catch (...) {

@@ -1,6 +1,7 @@
 // How a caller's connection is asked, what is left unread on it, and when it is rather ended than used.
 #include "caller_handle.hpp"
 
+#include "broken_pipe.hpp"
 #include "faults.hpp"
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
@@ -36,6 +37,7 @@ bool is_read(MYSQL* connection) {
 }  // namespace
 
 TextRow ask(MYSQL* connection, std::string_view sql) {
+  const BrokenPipeGuard guard(mysql_get_ssl_cipher(connection) != nullptr);
   if (mysql_real_query(connection, sql.data(), sql.size()) != 0) fail(connection);
   const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection),
                                                                         &mysql_free_result);
@@ -59,35 +61,56 @@ bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_
 
 bool commits_by_itself(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_AUTOCOMMIT) != 0; }
 
+// What is sent next fails, and then the client library knows.
+static void end(MYSQL* connection) noexcept {
+  mariadb_cancel(connection);
+  try {
+    ask(connection, "DO 1");
+  } catch (...) {  // as it should
+  }
+}
+
 void check_alive(MYSQL* connection) {
   if (!is_alive(connection) && !planted("dead_connection_trusted"))
     throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
 }
 
-void check_read(MYSQL* connection) {
-  if (!is_alive(connection)) return;
-  if (!is_read(connection)) throw Failure(Cause::rejected, unread);
-  // Nothing has come since something was sent: that needs no answer, or has not been asked for its answer.
-  if (connection->net.pkt_nr > 1 || planted("answers_out_of_step")) return;
+bool owes_perhaps(MYSQL* connection) { return is_alive(connection) && connection->net.pkt_nr <= 1; }
+
+void check_in_step(MYSQL* connection) {
   const auto asked = random_identity();
-  const auto row = ask(connection, fmt::format("SELECT '{}'", asked));
-  if (!row.empty() && row.front() == asked) return;
-  mariadb_cancel(connection);
+  try {
+    const auto row = ask(connection, fmt::format("SELECT '{}'", asked));
+    if (!row.empty() && row.front() == asked) return;
+  } catch (const Failure&) {  // that of something else, or there is no connection
+    if (!is_alive(connection)) throw;
+  }
+  end(connection);
   throw Failure(Cause::rejected, unread);
 }
 
-void clear_the_way(MYSQL* connection) noexcept {
+void check_read(MYSQL* connection) {
+  if (!is_alive(connection)) return;
+  if (!is_read(connection)) throw Failure(Cause::rejected, unread);
+  if (owes_perhaps(connection) && !planted("answers_out_of_step")) check_in_step(connection);
+}
+
+void drain(MYSQL* connection) noexcept {
   if (planted("unread_in_the_way")) return;
   while (is_alive(connection)) {
-    if (connection->status == MYSQL_STATUS_GET_RESULT) mysql_free_result(mysql_store_result(connection));
+    if (connection->status == MYSQL_STATUS_GET_RESULT) mysql_free_result(mysql_use_result(connection));
     else if (connection->status != MYSQL_STATUS_READY || mysql_more_results(connection) == 0 ||
              mysql_next_result(connection) != 0)
       break;
   }
-  if (is_alive(connection) && !is_read(connection)) mariadb_cancel(connection);
+  if (is_alive(connection) && !is_read(connection)) end(connection);
+}
+
+void clear_the_way(MYSQL* connection) noexcept {
+  drain(connection);
   try {
     check_read(connection);
-  } catch (...) {  // what was out of step is ended
+  } catch (...) {  // it is ended
   }
 }
 

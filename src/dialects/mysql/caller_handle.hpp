@@ -24,8 +24,15 @@ void check_alive(MYSQL* connection);
 // the next statement is ended.
 void check_read(MYSQL* connection);
 
+// Nothing has come since something was sent: that needs no answer, or has not been asked for its answer.
+bool owes_perhaps(MYSQL* connection);
+// Throws Failure{rejected}, and ends the connection, where the answer that comes is another one's.
+void check_in_step(MYSQL* connection);
+
 // What is left unread would be in the way of every statement, and the transaction would stay open. A result that the
-// caller still has in its hands cannot be read to its end here: then the connection goes.
+// caller still has in its hands cannot be read to its end here: then the connection goes. Sends nothing.
+void drain(MYSQL* connection) noexcept;
+// The same, and ends a connection on which an answer would be taken for another one's.
 void clear_the_way(MYSQL* connection) noexcept;
 
 }  // namespace dlock::dialects::mysql

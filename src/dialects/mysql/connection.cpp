@@ -20,6 +20,7 @@ namespace {
 
 // An answer that takes longer than this to come never comes.
 constexpr std::chrono::seconds longest_unanswered{2};
+constexpr std::chrono::milliseconds time_to_look{20};
 constexpr std::chrono::seconds time_to_prepare{1};  // what is only posted; a connection that is late with it is lost
 
 bool is_integer(enum_field_types type) {
@@ -40,7 +41,8 @@ void ServerConnection::check_sendable(Deadline deadline) {
 
 void ServerConnection::catch_up_on_answers(const Deadline& deadline) {
   const BrokenPipeGuard guard(encrypted_);
-  const auto overdue = later(unanswered_->since, longest_unanswered);
+  // It may have come long ago, and nobody has looked.
+  const auto overdue = std::max(later(unanswered_->since, longest_unanswered), later(BootClock::now(), time_to_look));
   int result = 0;
   if (!execute(unanswered_->handle, unanswered_->status, result, deadline.no_later_than(overdue))) {
     if (BootClock::now() < overdue)
@@ -311,8 +313,10 @@ void ServerConnection::end_session(std::string_view session, Deadline deadline) 
   const auto gap = std::min(session.find(' '), session.size());
   std::uint64_t number = 0;
   std::from_chars(session.data(), session.data() + gap, number);
-  const auto& answer = ask(fmt::format("SELECT {}", server_place), deadline);
-  const bool here = answer.rows() == 1 && answer.text(0, 0) == session.substr(std::min(gap + 1, session.size()));
+  const auto& answer = ask(fmt::format("SELECT {}, CAST(CONNECTION_ID() AS CHAR)", server_place), deadline);
+  // What stands in between has numbers of its own.
+  const bool here = answer.rows() == 1 && answer.text(0, 0) == session.substr(std::min(gap + 1, session.size())) &&
+                    answer.text(0, 1) == std::to_string(mysql_thread_id(connection_));
   if (number != 0 && here) script(fmt::format("KILL {}", number), deadline);
 }
 

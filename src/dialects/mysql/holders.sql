@@ -272,8 +272,12 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= {{now}}, GREATEST(0, GREATEST(s.o
 -- As fence: proves the gate and the holder by writing both, the gate first: two rows are changed, or none.
 UPDATE {{lock}} l STRAIGHT_JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, {{now}} + :lease),
-       h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
+       h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease), h.acquired_at = h.acquired_at + 1
  WHERE l.name = :name AND h.name = :name AND h.owner = :owner AND h.token = :token;
+
+-- name: fenced_holder(name, owner, token)
+-- As fenced.
+SELECT acquired_at FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :token
 
 -- name: fence_holder_text(name, owner, token, lease, installation)
 -- The same for other drivers, to which one changed row is the proof: the holder's is locked, after the gate, and not written.

@@ -147,7 +147,10 @@ TextRow TransactionConnection::in_savepoint(std::initializer_list<std::string_vi
 // A locked table would be waited for, for as long as the caller's session has it, and holding the row.
 TextRow TransactionConnection::attempt(std::string_view sql, std::optional<Duration> idle_bound) {
   if (!idle_bound) return in_savepoint({lock_table_}, sql, true);
-  return in_savepoint({lock_table_, bounds_idle(*idle_bound)}, sql, true);
+  // It takes the transaction's snapshot, where it has one: as late as can be.
+  const auto bound = bounds_idle(*idle_bound);
+  if (connection_ == nullptr) return in_savepoint({lock_table_, bound}, sql, true);
+  return in_savepoint({lock_table_}, fmt::format("{};{}", bound, sql), true);
 }
 
 TextRow TransactionConnection::attempt_to_read(std::string_view sql) { return in_savepoint({lock_table_}, sql, false); }
@@ -173,18 +176,18 @@ bool TransactionConnection::fence(std::string_view sql, Duration wait, std::opti
   const auto before = fmt::format("{} lock_timeout = '{}ms'", set, milliseconds(wait));
   const auto right = fmt::format("{} lock_timeout = '{}'", set, lock_timeout());
   const auto& after = planted("lock_timeout_left") ? before : right;
-  const auto savepoint = mark().empty() ? std::string{} : "SAVEPOINT " + mark();
+  const auto behind = mark().empty() ? std::string{} : "SAVEPOINT " + mark();
   if (planted("fence_unbounded") && mark().empty()) idle_bound.reset();
   const auto bound = idle_bound ? bounds_idle(*idle_bound) : std::string{};
   try {
     if (connection_ != nullptr) {
-      run(fmt::format("{};{};{};{};{}", before, bound, sql, after, savepoint));
+      run(fmt::format("{};{};{};{};{}", before, bound, sql, after, behind));
     } else {
       if (idle_bound) run(bound);
       run(before);
       run(sql);
       run(after);
-      if (!savepoint.empty()) run(savepoint);
+      if (!behind.empty()) run(behind);
     }
     return true;
   } catch (const Failure& failure) {

@@ -29,6 +29,7 @@ constexpr std::string_view forgetful = "current_setting('synchronous_commit') IN
 std::string_view in_need_of_raising() noexcept { return planted("sync_commit_not_raised") ? "false" : forgetful; }
 // An answer that takes longer than this to come never comes.
 constexpr std::chrono::seconds longest_unanswered{2};
+constexpr std::chrono::milliseconds time_to_look{20};
 constexpr int unwanted = -1;
 
 bool changes_rows(std::string_view command) {
@@ -131,7 +132,8 @@ void ServerConnection::look_for_end() {
 }
 
 void ServerConnection::catch_up_on_answers(Deadline deadline) {
-  const auto overdue = later(*unanswered_, longest_unanswered);
+  // It may have come long ago, and nobody has looked.
+  const auto overdue = std::max(later(*unanswered_, longest_unanswered), later(BootClock::now(), time_to_look));
   std::optional<Failure> ignored;
   int good = 0;
   if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline.no_later_than(overdue), ignored, good) ==

@@ -151,10 +151,19 @@ void TransactionConnection::spoil() noexcept {
 }
 
 void TransactionConnection::begin(Duration wait) {
-  if (in_transaction()) throw Failure(Cause::rejected, open_already);
-  std::optional<BusyTimeout> timeout;
-  if (database_ != nullptr) timeout.emplace(database_, wait);
-  begin_with("BEGIN IMMEDIATE");
+  if (database_ != nullptr) {
+    if (in_transaction()) throw Failure(Cause::rejected, open_already);
+    const BusyTimeout timeout(database_, wait);
+    return begin_with("BEGIN IMMEDIATE");
+  }
+  // Which of them is open is not known before: what fails otherwise is left as it is.
+  try {
+    run("BEGIN IMMEDIATE");
+  } catch (const std::exception& error) {
+    if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
+    throw Failure(Cause::rejected, open_already);
+  }
+  begun();
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has.

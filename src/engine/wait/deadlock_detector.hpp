@@ -29,6 +29,8 @@ class DeadlockDetector {
     if (next_ == Instant::max()) next_ = later(BootClock::now(), interval());
   }
   Instant next() const noexcept { return next_; }
+  // Where what would be seen is not to be believed.
+  void put_off() { next_ = later(BootClock::now(), jittered(interval())); }
 
   // Throws Error{deadlock}, and Failure. False: nothing to throw.
   bool look(store::LockTable& table, std::string_view actor, std::string_view owner, Deadline deadline) {

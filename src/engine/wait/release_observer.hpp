@@ -84,7 +84,7 @@ class ReleaseObserver {
     const auto until = std::min(later(BootClock::now(), pause), detector_.next());
     context_.queues->rest(waiter_, until, patience_.deadline, patience_.stop);
     if (BootClock::now() < detector_.next()) return;
-    rows_are_right();
+    if (!rows_are_right()) return detector_.put_off();
     ask([&](Deadline deadline) { return detector_.look(*context_.table, actor_, owner_, deadline); });
   }
 

@@ -346,14 +346,21 @@ class DatabaseOnServer final : public ServerTestDatabase {
                       ", 60) + release_lock(" + gate + "), 0)";
     hold_back_by(connect());
   }
-  int ways_to_leave_unread() const override { return 4; }
+  int ways_to_leave_unread() const override { return 5; }
   void leave_unread(void* connection, int way) const override {
     auto* const handle = static_cast<MYSQL*>(connection);
     mysql_set_server_option(handle, MYSQL_OPTION_MULTI_STATEMENTS_ON);
-    const std::string_view sql = way == 0 ? "SELECT 1" : way == 1 ? "SELECT 1; SELECT 2" : "DO 1";
+    const std::string_view texts[] = {"SELECT 1", "SELECT 1; SELECT 2", "DO 1", "INSERT INTO app VALUES (7)",
+                                      "SELECT 1 FROM nowhere"};
+    const auto sql = texts[way];
     mysql_send_query(handle, sql.data(), sql.size());
     if (way < 2) mysql_read_query_result(handle);
-    if (way == 3) mysql_stmt_close(mysql_stmt_init(handle));
+  }
+  void run_prepared(void* connection, const std::string& sql) const override {
+    const std::unique_ptr<MYSQL_STMT, decltype(&mysql_stmt_close)> statement(
+        mysql_stmt_init(static_cast<MYSQL*>(connection)), &mysql_stmt_close);
+    if (mysql_stmt_prepare(statement.get(), sql.data(), sql.size()) != 0 || mysql_stmt_execute(statement.get()) != 0)
+      throw std::runtime_error(mysql_stmt_error(statement.get()));
   }
   std::vector<std::string> begin_in_what_fails() const override {
     return {

@@ -360,6 +360,15 @@ class DatabaseOnServer final : public ServerTestDatabase {
   std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
   std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
   std::string lock_wait() const override { return "SHOW lock_timeout"; }
+  void run_prepared(void* connection, const std::string& sql) const override {
+    auto* const handle = static_cast<PGconn*>(connection);
+    const auto check = [&](PGresult* result) {
+      const std::unique_ptr<PGresult, decltype(&PQclear)> owned(result, &PQclear);
+      if (PQresultStatus(result) != PGRES_COMMAND_OK) throw std::runtime_error(PQerrorMessage(handle));
+    };
+    check(PQprepare(handle, "", sql.c_str(), 0, nullptr));
+    check(PQexecPrepared(handle, "", 0, nullptr, nullptr, nullptr, 0));
+  }
   int ways_to_leave_unread() const override { return 4; }
   void leave_unread(void* connection, int way) const override {
     auto* const handle = static_cast<PGconn*>(connection);
