@@ -7,8 +7,6 @@
 #   system_user                who runs the server when root starts it
 #   stop_signal                how the server is asked to stop in order
 #   password_in_data           set where what create makes knows the password: a copy of it has the same
-#   clock_cache                libfaketime's setting for how long it goes without a look at the clock; none: it always looks.
-#                              With it there is await_clock OFFSET, which returns when the server goes by its new clock
 # and defines
 #   find_programs              which programs it runs; calls `missing PACKAGE` where there are none
 #   create                     makes $data, with a role `dlock`, its password as in $dir/password.new, and a database `dlock`
@@ -161,13 +159,14 @@ write_clock() {
   mv -f "$dir/faketime.new" "$dir/faketime"  # never seen half written
 }
 
-# Sets the array `faked`: what to put before a command to give it the folder's clock.
+# Sets the array `faked`: what to put before a command to give it the folder's clock. It looks at it each time. Without
+# the last of these a wait that is bounded by the monotonic clock ends at once: nine threads of MySQL never rest.
 find_faketime() {
   faked=()
   [[ -e $dir/faketime ]] || return 0
   find_faketime_library
-  faked=(env "LD_PRELOAD=$faketime_library" FAKETIME_DONT_FAKE_MONOTONIC=1 "${clock_cache:-FAKETIME_NO_CACHE=1}"
-    "FAKETIME_TIMESTAMP_FILE=$dir/faketime")
+  faked=(env "LD_PRELOAD=$faketime_library" "FAKETIME_TIMESTAMP_FILE=$dir/faketime" FAKETIME_NO_CACHE=1
+    FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0)
 }
 
 find_faketime_library() {
@@ -406,7 +405,6 @@ main() {
     clock:3)
       [[ -e $dir/faketime ]] || die "the server in $dir was started without DLOCK_FAKETIME" 2
       write_clock "$3"
-      if [[ -n ${clock_cache:-} ]]; then await_clock "$3"; fi
       ;;
     *) usage ;;
   esac
