@@ -99,6 +99,16 @@ std::string with_fragments(std::string_view sql, const Fragments& fragments, int
   }
 }
 
+// Where the next character stands that may be something else than itself, from `from` on.
+std::size_t past_plain(std::string_view sql, std::size_t from) {
+  const auto plain = [](char c) {
+    return c != '\'' && c != '"' && c != '`' && c != '-' && c != '/' && c != ':' && c != '?' && c != '$' && c != ';';
+  };
+  const char *const end = sql.data() + sql.size(), *at = sql.data() + from;
+  while (at != end && plain(*at)) ++at;
+  return static_cast<std::size_t>(at - sql.data());
+}
+
 // The end of the quoted text or comment that begins at `from`, or `from` if none does.
 std::size_t past_quoted(std::string_view sql, std::size_t from) {
   const char c = sql[from];
@@ -123,7 +133,9 @@ std::uint64_t hash_of(std::string_view text) {
 void place_markers(Statement& statement, std::string_view sql, Marker marker) {
   statement.marker = marker;
   for (std::size_t i = 0; i < sql.size();) {
-    if (const auto past = past_quoted(sql, i); past != i) {
+    auto past = past_plain(sql, i);
+    if (past == i) past = past_quoted(sql, i);
+    if (past != i) {
       statement.sql += sql.substr(i, past - i);
       i = past;
       continue;
@@ -201,7 +213,9 @@ std::string with_literals(const Statement& statement, std::span<const Argument> 
   std::string result;
   auto marker = statement.markers.begin();
   for (std::size_t i = 0; i < sql.size();) {
-    if (const auto past = past_quoted(sql, i); past != i) {
+    auto past = past_plain(sql, i);
+    if (past == i) past = past_quoted(sql, i);
+    if (past != i) {
       result += sql.substr(i, past - i);
       i = past;
     } else if (statement.marker == Marker::question && sql[i] == '?' && marker != statement.markers.end()) {
@@ -252,15 +266,21 @@ Statements::Statements(std::string_view text, Marker marker, const WordFiller& f
     if (section.body.empty()) defect(statement.name, "it has no text");
     place_markers(statement, fill_in(with_fragments(section.body, fragments, 0), filler), marker);
     statement.number = ++last_number;
-    for (const auto& other : statements_)
-      if (other.name == statement.name) defect(statement.name, "it is there twice");
     statements_.push_back(std::move(statement));
   }
+  std::sort(statements_.begin(), statements_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(statements_.begin(), statements_.end(),
+                                        [](const auto& a, const auto& b) { return a.name == b.name; });
+  if (twice != statements_.end()) defect(twice->name, "it is there twice");
 }
 
-bool Statements::has(std::string_view name) const noexcept {
-  return std::any_of(statements_.begin(), statements_.end(), [&](const Statement& s) { return s.name == name; });
+const Statement* Statements::find(std::string_view name) const noexcept {
+  const auto found = std::lower_bound(statements_.begin(), statements_.end(), name,
+                                      [](const auto& each, std::string_view sought) { return each.name < sought; });
+  return found != statements_.end() && found->name == name ? &*found : nullptr;
 }
+
+bool Statements::has(std::string_view name) const noexcept { return find(name) != nullptr; }
 
 bool Statement::hinted(std::string_view word) const noexcept {
   const std::string_view words = hint;
@@ -271,13 +291,11 @@ bool Statement::hinted(std::string_view word) const noexcept {
 }
 
 const Statement& Statements::at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
-  for (const auto& statement : statements_) {
-    if (statement.name != name) continue;
-    if (!std::equal(statement.arguments.begin(), statement.arguments.end(), arguments.begin(), arguments.end()))
-      defect(name, "its header lists other arguments than the store gives");
-    return statement;
-  }
-  defect(name, "it is missing");
+  const auto* statement = find(name);
+  if (statement == nullptr) defect(name, "it is missing");
+  if (!std::equal(statement->arguments.begin(), statement->arguments.end(), arguments.begin(), arguments.end()))
+    defect(name, "its header lists other arguments than the store gives");
+  return *statement;
 }
 
 }  // namespace dlock::dialects

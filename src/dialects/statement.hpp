@@ -100,7 +100,9 @@ class Statements {
   std::size_t size() const noexcept { return statements_.size(); }
 
  private:
-  std::vector<Statement> statements_;
+  const Statement* find(std::string_view name) const noexcept;
+
+  std::vector<Statement> statements_;  // in the order of their names
 };
 
 }  // namespace dlock::dialects
