@@ -87,7 +87,8 @@ class CallerConnection {
   // Whether the statement of an attempt names the installation, so that it can do nothing in another one.
   virtual bool asks_by_itself() const = 0;
   // Runs a SELECT in such a way that what the transaction reads later is as fresh as without it. Empty optional: here
-  // that is impossible. Throws OtherDatabase where there is no such table and a runner's own failure would not say so.
+  // that is impossible. Throws OtherDatabase where there is no such table and a runner's own failure would not say so,
+  // and Cause::locked where another session has locked all of the table.
   virtual std::optional<TextRow> look(std::string_view sql) = 0;
   // Whether the database behind the connection has no lock table of that name, or none that its user may know of. False
   // also where that cannot be told.

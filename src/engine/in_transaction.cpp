@@ -5,6 +5,7 @@
 
 #include "engine/on_behalf.hpp"
 #include "engine/transaction_calls.hpp"
+#include "engine/wait/job_rows.hpp"
 #include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
@@ -142,6 +143,16 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
                                        gone || !held->loss() ? "no longer held" : "lost"));
 }
 
+// A row that names another thread than the one that has the lock now cannot be put right while a transaction of this
+// very thread has it locked, and a deadlock would not be found.
+void InTransaction::put_rows_right_before() {
+  if (planted("fenced_as_another")) return;
+  try {
+    put_rows_right(job_of_this_thread(), context_.shortly(BootClock::now()));
+  } catch (const Failure&) {  // what waits in this transaction puts it off
+  }
+}
+
 void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
                           const FenceOptions& options, bool gone) {
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
@@ -149,6 +160,7 @@ void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const Tra
   auto* const begun = Begun::find(transaction);
   try {
     in_transaction([&] { caller->check(); });
+    if (!caller->writes_alone()) put_rows_right_before();
     // Where the transaction ends here, an attempt that failed needs nothing more.
     auto here = options;
     here.doom = options.doom && begun == nullptr;
@@ -172,6 +184,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
   FenceOptions ended_here = options;
   ended_here.doom = false;
   Backoff backoff(std::chrono::milliseconds{200});
+  put_rows_right_before();
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {

@@ -33,6 +33,7 @@ class InTransaction {
                   const std::function<void()>& work, const FenceOptions& options);
 
  private:
+  void put_rows_right_before();
   void prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
              bool gone);
 

@@ -20,6 +20,10 @@ namespace {
 // A request that is under way is answered in one, mostly.
 constexpr int trips_to_come_back = 2;
 
+// For so long after a connection could not be opened one that owes an answer is the better one: an opening may wait for
+// what the answer waits for, and longer.
+constexpr std::chrono::seconds time_without_opening{10};
+
 // With words of its own: those of an exception are shared with whoever still handles it.
 std::optional<Failure> copy_of(const Failure& failure) noexcept {
   try {
@@ -94,8 +98,9 @@ void Pool::Loan::end() noexcept {
 std::optional<Pool::Loan> Pool::free_now(Opening opening) {
   if (!waiters_.empty()) return std::nullopt;
   const bool may_open = open_ < limit_ && (opening == Opening::at_once || lent_ == 0);
-  // The last one owes no answer, unless all do; then it is better than one that cannot be opened.
-  if (!idle_.empty() && (idle_.back()->at_rest() || !may_open || not_opened_ || planted("unanswered_lent"))) {
+  // The last one owes no answer, unless all do.
+  if (!idle_.empty() &&
+      (idle_.back()->at_rest() || !may_open || BootClock::now() < open_again_ || planted("unanswered_lent"))) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
     lend();
@@ -122,6 +127,8 @@ Pool::Loan Pool::borrow(Deadline deadline, Opening opening) {
   if (auto loan = free_now(opening)) return std::move(*loan);
   // Whoever gives a connection back may want it again at once: without an order it would win every time.
   waiters_.push_back(&waiter);
+  // Those before it wait for what is lent out, though there may be room: it would wait for that behind them.
+  if (opening == Opening::at_once && !planted("room_not_used")) admit();
   const auto lendings_before = lendings_, answers_before = answers_;
   const bool others_at_work = lent_ > 0;
   const auto called = [&] { return waiter.turn || deadline.stopped(); };
@@ -162,6 +169,7 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   if (why) {
     failed_ = true;
     not_opened_ = copy_of(*why);
+    open_again_ = later(BootClock::now(), time_without_opening);
   }
   admit();
 }

@@ -160,6 +160,7 @@ class Pool {
   bool failed_ GUARDED_BY(mutex_) = false;
   // What the last opening failed with, unless one has been opened since.
   std::optional<Failure> not_opened_ GUARDED_BY(mutex_){};
+  Instant open_again_ GUARDED_BY(mutex_){};  // a moment after it was tried in vain
   // What the last request failed with, unless one has been answered since.
   std::optional<Failure> unanswered_ GUARDED_BY(mutex_){};
 };

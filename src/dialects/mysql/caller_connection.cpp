@@ -47,8 +47,6 @@ void TransactionConnection::check() {
   if (connection_ != nullptr) {
     check_alive(connection_);
     check_read(connection_);
-    // With autocommit off the next statement begins a transaction.
-    if (!in_transaction(connection_) && commits_by_itself(connection_)) throw Failure(Cause::rejected, no_transaction);
   }
   // The comment is a statement to MariaDB alone, which can tell.
   const auto row =
@@ -63,7 +61,12 @@ void TransactionConnection::check() {
         "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
         "and what follows would be stored without it; switch it off on the server");
   place_ = field(1);
-  if (connection_ != nullptr) return;
+  if (connection_ != nullptr) {
+    // As this answer says it: a statement that has failed has not said that the server has undone the transaction. With
+    // autocommit off the next statement begins one.
+    if (!in_transaction(connection_) && commits_by_itself(connection_)) throw Failure(Cause::rejected, no_transaction);
+    return;
+  }
   session_ = fmt::format("{} {}", field(5), *place_);
   mariadb_ = field(2).find("MariaDB") != std::string::npos;
   if (field(3) != "0" && field(4) != "1" && !proves_transaction()) throw Failure(Cause::rejected, no_transaction);

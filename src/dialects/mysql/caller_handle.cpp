@@ -61,7 +61,7 @@ bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_
 
 bool commits_by_itself(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_AUTOCOMMIT) != 0; }
 
-// What is sent next fails, and then the client library knows.
+// What is sent next fails, and then the client library knows; but for a result that is still in somebody's hands.
 static void end(MYSQL* connection) noexcept {
   mariadb_cancel(connection);
   try {
@@ -82,8 +82,8 @@ void check_in_step(MYSQL* connection) {
   try {
     const auto row = ask(connection, fmt::format("SELECT '{}'", asked));
     if (!row.empty() && row.front() == asked) return;
-  } catch (const Failure&) {  // that of something else, or there is no connection
-    if (!is_alive(connection)) throw;
+  } catch (const Failure& failure) {  // that of something else, or there is no connection
+    if (!is_alive(connection) || failure.cause() == Cause::disconnected) throw;
   }
   end(connection);
   throw Failure(Cause::rejected, unread);

@@ -42,9 +42,10 @@ void ServerConnection::check_sendable(Deadline deadline) {
 void ServerConnection::catch_up_on_answers(const Deadline& deadline) {
   const BrokenPipeGuard guard(encrypted_);
   // It may have come long ago, and nobody has looked.
-  const auto overdue = std::max(later(unanswered_->since, longest_unanswered), later(BootClock::now(), time_to_look));
+  const auto overdue = later(unanswered_->since, longest_unanswered);
+  const auto look = std::max(overdue, later(BootClock::now(), time_to_look));
   int result = 0;
-  if (!execute(unanswered_->handle, unanswered_->status, result, deadline.no_later_than(overdue))) {
+  if (!execute(unanswered_->handle, unanswered_->status, result, deadline.no_later_than(look))) {
     if (BootClock::now() < overdue)
       throw Failure(Cause::timed_out, "MySQL: an earlier statement has no answer yet, and nothing was asked");
     usable_ = false;

@@ -330,13 +330,13 @@ SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), 
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
 -- more, or this is another installation, where nobody has this owner. No test of time: as long as nobody took the row, it
 -- may be fenced. The expiry always moves, since an update that changes nothing counts as none; so does, by a microsecond,
--- the time of the grant, which nothing else moves: by that one is told whether the fence was undone (fenced).
+-- the time of the grant, which nothing but fences moves: by that one is told whether the fence was undone (fenced).
 UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease), acquired_at = acquired_at + 1
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: fenced(name, owner, token)
--- What a fence has moved, and nothing else moves.
+-- What a fence has moved, and nothing but fences of this grant moves.
 SELECT acquired_at FROM {{lock}} WHERE name = :name AND owner = :owner AND token = :token
 
 -- name: row_availability(name)

@@ -74,7 +74,8 @@ TransactionConnection::TransactionConnection(PGconn* connection, const QuotedTab
 TransactionConnection::TransactionConnection(Send send, const QuotedTable& table)
     : CallerConnection(std::move(send)),
       table_(literal_of(table.schema + "." + table.lock)),
-      lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)) {}
+      lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)),
+      read_lock_(fmt::format("LOCK TABLE {}.{} IN ACCESS SHARE MODE NOWAIT", table.schema, table.lock)) {}
 
 void TransactionConnection::check() {
   if (connection_ == nullptr) {
@@ -204,7 +205,7 @@ std::optional<TextRow> TransactionConnection::look(std::string_view sql) {
   if (blind_to_new_rows()) return std::nullopt;
   // A runner's failure would not tell, and what it has failed in cannot be asked any more.
   if (connection_ == nullptr && lacks_table()) throw OtherDatabase(fmt::format("{}, which has no such table", where()));
-  return in_savepoint({}, sql, false);
+  return in_savepoint({read_lock_}, sql, false);
 }
 
 bool TransactionConnection::lacks_table() noexcept {

@@ -46,6 +46,7 @@ class TransactionConnection final : public CallerConnection {
   PGconn* connection_ = nullptr;  // null with a runner
   const std::string table_;       // its name as a literal
   const std::string lock_table_;  // the statement that says whether it can be written at once
+  const std::string read_lock_;   // likewise whether it can be read
   std::string session_;           // with a runner: which session of the server this is
   std::string database_;          // with a runner: its name, once it is known
 };

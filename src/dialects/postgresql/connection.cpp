@@ -133,11 +133,11 @@ void ServerConnection::look_for_end() {
 
 void ServerConnection::catch_up_on_answers(Deadline deadline) {
   // It may have come long ago, and nobody has looked.
-  const auto overdue = std::max(later(*unanswered_, longest_unanswered), later(BootClock::now(), time_to_look));
+  const auto overdue = later(*unanswered_, longest_unanswered);
+  const auto look = std::max(overdue, later(BootClock::now(), time_to_look));
   std::optional<Failure> ignored;
   int good = 0;
-  if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline.no_later_than(overdue), ignored, good) ==
-      Received::late) {
+  if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline.no_later_than(look), ignored, good) == Received::late) {
     if (BootClock::now() < overdue)
       throw Failure(Cause::timed_out, "PostgreSQL: an earlier statement has no answer yet, and nothing was asked");
     broken(Sent::nothing_that_runs);

@@ -8,6 +8,7 @@
 #include "types/mutant.hpp"
 #include "types/worker.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr Duration linger = std::chrono::seconds{5};
 constexpr Duration longest_silence =
     std::chrono::seconds{10};  // a connection that listens is tried anew after failures
 constexpr Duration farewell = std::chrono::seconds{1};
+constexpr Duration longest_commit = std::chrono::seconds{2};  // of a row of which nobody has said that it is written
 constexpr int trips_of_a_renewal = 4;
 
 }  // namespace
@@ -40,6 +42,7 @@ struct Notifier::State : Worker {
     std::string name;
     std::optional<std::string> owner;  // of a row; empty: it is the name's mark
     Instant until;                     // it is over by then
+    Instant not_before{};
   };
   std::deque<StaleRow> leftovers GUARDED_BY(mutex);
 
@@ -140,16 +143,27 @@ struct Notifier::State : Worker {
     renew(WaitQueues::RowKind::for_people, row_for_people, renew_shown_at);
   }
 
-  // False: some are left, because the database does not answer.
+  // The next one whose time has come: when all ends, each.
+  std::optional<StaleRow> leftover() {
+    const MutexLock guard(mutex);
+    const auto now = BootClock::now();
+    const auto due = std::find_if(leftovers.begin(), leftovers.end(),
+                                  [&](const auto& each) { return closing || each.not_before <= now; });
+    if (due == leftovers.end()) return std::nullopt;
+    auto found = std::move(*due);
+    leftovers.erase(due);
+    return found;
+  }
+
+  bool any_left() {
+    const MutexLock guard(mutex);
+    return !leftovers.empty();
+  }
+
+  // False: some are left, because the database does not answer, or for later.
   bool clear_away(Deadline deadline) {
-    for (;;) {
-      StaleRow leftover;
-      {
-        const MutexLock guard(mutex);
-        if (leftovers.empty()) return true;
-        leftover = std::move(leftovers.front());
-        leftovers.pop_front();
-      }
+    while (auto next = leftover()) {
+      auto& leftover = *next;
       if (BootClock::now() >= leftover.until) continue;
       try {
         if (leftover.owner) {
@@ -165,6 +179,7 @@ struct Notifier::State : Worker {
         return false;
       }
     }
+    return !any_left();
   }
 
   // False: there is nothing to do any more, as far as can be seen.
@@ -231,15 +246,19 @@ bool Notifier::ensure_running() noexcept {
   return false;
 }
 
-void Notifier::remove_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
+void Notifier::remove_later(std::string_view name, std::string_view owner, bool doubtful) noexcept {
+  clear_later(name, owner);
+  if (doubtful && !planted("late_row_left")) clear_later(name, owner, longest_commit);
+}
 
 void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }
 
-void Notifier::clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept {
+void Notifier::clear_later(std::string_view name, std::optional<std::string_view> owner, Duration in) noexcept {
   try {
+    const auto now = BootClock::now();
     const MutexLock guard(state_->mutex);
     state_->leftovers.push_back({std::string(name), owner ? std::optional<std::string>(*owner) : std::nullopt,
-                                 later(BootClock::now(), state_->options.ticket)});
+                                 later(now, in + state_->options.ticket), later(now, in)});
   } catch (const std::exception&) {  // out of memory: it is over by itself
     return;
   }

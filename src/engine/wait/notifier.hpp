@@ -36,8 +36,9 @@ class Notifier {
   void attend() noexcept;
   // Starts the thread if it could not be started when it was needed. False: just now, or still not.
   bool ensure_running() noexcept;
-  // Takes a row out of the waiters' table, when there is time for it.
-  void remove_later(std::string_view name, std::string_view owner) noexcept;
+  // Takes a row out of the waiters' table, when there is time for it. `doubtful`: it may be committed only later, so
+  // that it is not seen yet, and is taken out once more.
+  void remove_later(std::string_view name, std::string_view owner, bool doubtful = false) noexcept;
   // Likewise the mark that a name is wanted, unless somebody here waits for it by then.
   void unwant_later(std::string_view name) noexcept;
   // Says that the end is near: no further statement begins, but for rows to be removed until
@@ -46,7 +47,7 @@ class Notifier {
 
  private:
   struct State;
-  void clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept;
+  void clear_later(std::string_view name, std::optional<std::string_view> owner, Duration in = {}) noexcept;
   const std::shared_ptr<State> state_;
 };
 

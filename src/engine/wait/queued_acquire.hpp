@@ -80,6 +80,7 @@ class QueuedAcquire {
   Instant until_{}, rests_until_{};
   Instant step_end_ = Instant::max();  // without a thread: what is asked in this step is answered by then, or broken
   bool has_row_ = false, marked_ = false;  // has_row_: or may have one
+  bool doubtful_ = false;                  // it may be written only now
   enum class RowState { none, wanted, there } row_ = RowState::none;
   std::string row_owner_{};
   DeadlockDetector detector_{};

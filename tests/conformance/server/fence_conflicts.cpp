@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -108,64 +109,108 @@ TEST_CASE(
   CHECK(lock.valid());
 }
 
+namespace {
+
+// Has the caller's transaction be the one that a deadlock is broken by, once: afterwards the other one has to end.
+class Deadlock {
+ public:
+  Deadlock(Scene& scene, Caller& caller) : scene_(scene), caller_(caller), other_(scene.database.server()) {
+    // Where the one that has waited for long enough looks for a cycle, it is ours that does.
+    run_anyway(other_, "SET deadlock_timeout = '60s'");
+  }
+  ~Deadlock() { end(); }
+  Deadlock(const Deadlock&) = delete;
+  Deadlock& operator=(const Deadlock&) = delete;
+
+  // Throws what the caller's driver throws.
+  void lose(const std::function<void(const std::string&)>& run) {
+    caller_.run("UPDATE app SET v = v + 1 WHERE n = 1");
+    // Where the heavier transaction is spared, it is the other one.
+    other_.run(scene_.database.server().begin_writing());
+    for (int i = 100; i < 120; ++i) other_.run("INSERT INTO app VALUES (" + std::to_string(i) + ", 4)");
+    other_.run("UPDATE app SET v = v + 1 WHERE n = 2");
+    waits_ = std::async(std::launch::async, [this] { other_.run("UPDATE app SET v = v + 1 WHERE n = 1"); });
+    run("UPDATE app SET v = v + 1 WHERE n = 2");
+  }
+  void end() {
+    if (!waits_.valid()) return;
+    waits_.get();
+    other_.run("ROLLBACK");
+  }
+
+ private:
+  Scene& scene_;
+  Caller& caller_;
+  Caller other_;
+  std::future<void> waits_{};
+};
+
+}  // namespace
+
 TEST_CASE(
     "a deadlock that the server breaks inside of the work can be run again, and is stored once; in a transaction of "
     "the work's own it is not run again") {
   Scene scene;
-  auto lock = scene.engine.lock("a");
+  auto alone = scene.engine.lock("a"), shared = scene.engine.lock("s", {.mode = Mode::shared});
   scene.database->admin().run("INSERT INTO app VALUES (1, 0)");
   scene.database->admin().run("INSERT INTO app VALUES (2, 0)");
-  for (const std::string by : {"text", "prepared", "runner"}) {
+  for (const std::string by : {"text", "prepared", "runner", "shared"}) {
     for (const bool its_own : {true, false}) {
       INFO(by << ", in a transaction of its own: " << its_own);
-      const bool native = by != "runner";
+      auto& lock = by == "shared" ? shared : alone;
       scene.database->admin().run("DELETE FROM app WHERE n = 3");
-      Caller caller(scene.database.server()), other(scene.database.server());
+      Caller caller(scene.database.server());
       set_up(caller, scene);
-      // Where the one that has waited for long enough looks for a cycle, it is ours that does.
-      run_anyway(other, "SET deadlock_timeout = '60s'");
-      std::future<void> waits;
-      const auto end_other = [&] {
-        waits.get();
-        other.run("ROLLBACK");
-      };
+      Deadlock deadlock(scene, caller);
       int runs = 0;
       const auto work = [&] {
-        if (++runs == 2) end_other();
+        if (++runs == 2) deadlock.end();
         caller.run("INSERT INTO app VALUES (3, 3)");
         if (its_own) {
           caller.run("COMMIT");
           caller.run(scene.database.server().begin_writing());
         }
-        caller.run("UPDATE app SET v = v + 1 WHERE n = 1");
         if (runs == 2) return;
-        // Where the heavier transaction is spared, it is the other one.
-        other.run(scene.database.server().begin_writing());
-        for (int i = 100; i < 120; ++i) other.run("INSERT INTO app VALUES (" + std::to_string(i) + ", 4)");
-        other.run("UPDATE app SET v = v + 1 WHERE n = 2");
-        waits = std::async(std::launch::async, [&] { other.run("UPDATE app SET v = v + 1 WHERE n = 1"); });
-        const std::string last = "UPDATE app SET v = v + 1 WHERE n = 2";
         try {
-          if (by == "prepared") scene.database.server().run_prepared(caller.native().native(), last);
-          else caller.run(last);
+          deadlock.lose([&](const std::string& sql) {
+            if (by == "prepared") scene.database.server().run_prepared(caller.native().native(), sql);
+            else caller.run(sql);
+          });
         } catch (const std::exception& error) {
           // Where the row is free by now, a renewal of the lease is not taken for what was fenced.
           if (opener().name == "mysql") lock.extend(2min);
           throw Error(Fault::conflict, error.what());
         }
       };
-      const auto thrown =
-          thrown_by([&] { native ? lock.with_fence(caller.native(), work) : lock.with_fence(caller.runner(), work); });
-      if (its_own) {
-        CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
-        end_other();
-      } else {
-        CHECK_MESSAGE(!thrown.fault, thrown.text);
-      }
+      const auto thrown = thrown_by(
+          [&] { by == "runner" ? lock.with_fence(caller.runner(), work) : lock.with_fence(caller.native(), work); });
+      if (its_own) CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+      else CHECK_MESSAGE(!thrown.fault, thrown.text);
       CHECK(runs == (its_own ? 1 : 2));
       CHECK(scene.database->admin().number("SELECT count(*) FROM app WHERE n = 3") == 1);
       check_same_session(caller);
     }
+  }
+}
+
+TEST_CASE("a transaction that the server has undone is open no more, whatever the client library remembers of it") {
+  Scene scene;
+  auto lock = scene.engine.lock("a");
+  scene.database->admin().run("INSERT INTO app VALUES (1, 0)");
+  scene.database->admin().run("INSERT INTO app VALUES (2, 0)");
+  const auto misuse = [](auto call) {
+    const auto thrown = thrown_by(call);
+    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+  };
+  for (const bool fences : {true, false}) {
+    INFO("fences: " << fences);
+    Caller caller(scene.database.server());
+    set_up(caller, scene);
+    Deadlock deadlock(scene, caller);
+    caller.begin(scene.database.server().beginnings().front());
+    CHECK_THROWS(deadlock.lose([&](const std::string& sql) { caller.run(sql); }));
+    if (fences) misuse([&] { lock.fence(caller.native()); });
+    else misuse([&] { static_cast<void>(scene.engine.try_lock_in(caller.native(), "other")); });
   }
 }
 

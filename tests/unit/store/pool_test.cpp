@@ -154,6 +154,19 @@ TEST_CASE("a place whose connection could not be opened is free again") {
   CHECK(number(opened(pool, later(BootClock::now(), 1s))) == "1");
 }
 
+TEST_CASE("who needs a connection at once does not stand in line behind who waits for one to come back") {
+  Bench bench(3);
+  bench.pool.adopt(std::make_unique<Idle>(bench.counts), 1min);  // so far away is the server
+  const auto kept = bench.take();
+  auto patient = std::async(std::launch::async, [&] {
+    return number(opened(bench.pool, later(BootClock::now(), 10min), Pool::Opening::if_need_be));
+  });
+  while (bench.pool.use().waiting == 0) std::this_thread::yield();
+  const auto at_once = bench.take();
+  patient.get();
+  CHECK(bench.counts.opened == 3);
+}
+
 TEST_CASE("a connection opened elsewhere is one of the pool's") {
   Bench bench(1);
   bench.pool.adopt(std::make_unique<Idle>(bench.counts), 1ms);

@@ -1,0 +1,129 @@
+// The promise that who waits is seen by the others, and then no longer: where it takes long to write that it does, and
+// where its transaction has fenced what another thread had taken.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <latch>
+#include <string>
+#include <thread>
+#include <utility>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// From now on a waiter's row takes longer to be written than anybody waits for that. dlock_test_late says how many have
+// been.
+void slow_down_rows(Database& database) {
+  auto& admin = database.admin();
+  admin.run("CREATE TABLE dlock_test_late (n INT)");
+  const std::string when = "CREATE TRIGGER dlock_test_late BEFORE INSERT ON resource_lock_waiter FOR EACH ROW ";
+  if (opener().name == "postgresql") {
+    admin.run(
+        "CREATE FUNCTION dlock_test_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO dlock_test_late SELECT 1 FROM pg_sleep(0.4); RETURN NEW; END $$");
+    admin.run(when + "EXECUTE FUNCTION dlock_test_late()");
+  } else {
+    admin.run(when + "INSERT INTO dlock_test_late SELECT SLEEP(0.4)");
+  }
+}
+
+std::string outcome(Engine& engine, const std::string& name, Duration wait, TransactionRef* transaction) {
+  std::string told;
+  const auto thrown = thrown_by([&] {
+    const bool granted = transaction != nullptr ? engine.try_lock_in(*transaction, name, wait).has_value()
+                                                : engine.try_lock_for(name, wait).has_value();
+    told = granted ? "granted" : "busy";
+  });
+  return thrown.fault ? thrown.text : told;
+}
+
+}  // namespace
+
+TEST_CASE("a deadlock is found where the waiters' rows are late, of transactions as well") {
+  for (const bool in_transaction : {false, true}) {
+    INFO("in a transaction: " << in_transaction);
+    Database database;
+    slow_down_rows(database);
+    auto engine = database.engine(), other = database.engine();
+    auto a = engine.lock("A");
+    std::string theirs;
+    std::latch holds(1);
+    std::jthread thread([&] {
+      const auto b = other.lock("B");
+      holds.count_down();
+      theirs = outcome(other, "A", 4min, nullptr);
+    });
+    holds.wait();
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
+    TransactionRef transaction = caller.native();
+    const auto told = outcome(engine, "B", 4min, in_transaction ? &transaction : nullptr);
+    caller.run("ROLLBACK");
+    a.release();
+    thread.join();
+    CHECK((told == "granted") != (theirs == "granted"));
+    CHECK_MESSAGE((told + theirs).find("deadlock: ") != std::string::npos, told << " and " << theirs);
+  }
+}
+
+TEST_CASE("a row that is written when its waiter has gone is taken away, long before its time is over") {
+  for (const bool in_transaction : {false, true}) {
+    INFO("in a transaction: " << in_transaction);
+    Database database;
+    slow_down_rows(database);
+    EngineOptions options;
+    options.ticket = 1h;
+    auto engine = database.engine(options), other = database.engine();
+    const auto a = engine.lock("A");
+    const auto b = other.lock("B");
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
+    TransactionRef transaction = caller.native();
+    CHECK(outcome(engine, "B", 200ms, in_transaction ? &transaction : nullptr) == "busy");
+    caller.run("ROLLBACK");
+    const auto rows_of = [&](const std::string& table) {
+      return database.admin().number("SELECT count(*) FROM " + table);
+    };
+    REQUIRE(eventually([&] { return rows_of("dlock_test_late") > 0; }));
+    CHECK(eventually([&] { return rows_of("resource_lock_waiter") == 0; }));
+  }
+}
+
+TEST_CASE("a deadlock is found where the transaction that waits has fenced a lock that another thread took") {
+  for (const bool begins : {true, false}) {
+    INFO("with_fence: " << begins);
+    Database database;
+    auto engine = database.engine(), other = database.engine();
+    auto a = engine.lock("A");
+    std::string told, theirs;
+    std::latch holds(1);
+    std::jthread thread([&] {
+      const auto b = other.lock("B");
+      holds.count_down();
+      theirs = outcome(other, "A", 4min, nullptr);
+    });
+    holds.wait();
+    std::thread([&, held = std::move(a)]() mutable {
+      Caller caller(database.test_database());
+      TransactionRef transaction = caller.native();
+      const auto waits = [&] { told = outcome(engine, "B", 4min, &transaction); };
+      if (begins) {
+        held.with_fence(transaction, waits);
+      } else {
+        caller.begin(database.test_database().beginnings().front());
+        held.fence(transaction);
+        waits();
+        caller.run("ROLLBACK");
+      }
+    }).join();  // and lets go of A
+    thread.join();
+    CHECK((told == "granted") != (theirs == "granted"));
+    CHECK_MESSAGE((told + theirs).find("deadlock: ") != std::string::npos, told << " and " << theirs);
+  }
+}
