@@ -19,18 +19,24 @@ std::string database_of(const std::string& url) {
 
 std::string identity(Admin& admin) { return admin.text("SELECT meta FROM resource_lock WHERE name = ''"); }
 
+// A lock that was never moved: its row is as it was granted.
+struct Their {
+  explicit Their(const TestDatabase& there)
+      : engine(there.url()), lock(engine.lock("a", {.lease = 1h, .renew = false})) {}
+  Engine engine;
+  Lock lock;
+};
+
 // A lock table in `there` is somebody else's, with a lock of the same name; or there is none.
 void check_that_it_is_told(Database& database, const TestDatabase& there, bool with_table) {
   auto engine = database.engine();
   auto lock = engine.lock("a");
   const auto own = database.admin().row("a");
-  std::optional<Engine> theirs;
-  std::optional<Lock> their_lock;
+  std::optional<Their> theirs;
   std::string row, their_identity;
   if (with_table) {
     Engine::install_schema(there.url());
-    theirs.emplace(there.url());
-    their_lock = theirs->try_lock("a", {.lease = 1h, .renew = false});
+    theirs.emplace(there);
     Admin admin(there);
     row = admin.row("a");
     their_identity = identity(admin);
@@ -82,8 +88,8 @@ void check_that_it_is_told(Database& database, const TestDatabase& there, bool w
     CHECK(admin.row("a") == row);
     CHECK_FALSE(admin.exists("b"));
     CHECK(identity(admin) == their_identity);
-    CHECK(their_lock->valid());
-    CHECK(their_lock->release() == Released::freed);
+    CHECK(theirs->lock.valid());
+    CHECK(theirs->lock.release() == Released::freed);
   }
   CHECK(lock.valid());
   CHECK(lock.owner() == database.admin().owner("a"));

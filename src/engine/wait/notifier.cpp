@@ -146,9 +146,9 @@ struct Notifier::State : Worker {
   // The next one whose time has come: when all ends, each.
   std::optional<StaleRow> leftover() {
     const MutexLock guard(mutex);
-    const auto now = BootClock::now();
-    const auto due = std::find_if(leftovers.begin(), leftovers.end(),
-                                  [&](const auto& each) { return closing || each.not_before <= now; });
+    const auto now = closing ? Instant::max() : BootClock::now();
+    const auto due =
+        std::find_if(leftovers.begin(), leftovers.end(), [&](const auto& each) { return each.not_before <= now; });
     if (due == leftovers.end()) return std::nullopt;
     auto found = std::move(*due);
     leftovers.erase(due);
