@@ -158,6 +158,7 @@ void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
     lend();
     again = std::exchange(failed_, false);
     not_opened_.reset();
+    open_again_ = {};
   }
   if (again && on_reconnect_) on_reconnect_(connection, deadline.share(2));
 }

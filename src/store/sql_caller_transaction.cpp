@@ -165,8 +165,8 @@ class SqlCallerTransaction final : public CallerTransaction {
   bool fence_is_undone() noexcept {
     try {
       if (!fenced_) return false;
-      // Nothing is open: it sees what is committed, and waits for nobody, such as another fence of the same grant.
-      const auto row = connection_->run(*fenced_);
+      // Nothing is open: it sees what is committed, and waits for no row, such as one that another fence has locked.
+      const auto row = connection_->attempt(*fenced_, std::nullopt);
       return planted("undone_on_trust") || row.empty() || !row.front() || number_in(*row.front()) < moved_;
     } catch (...) { return false; }
   }

@@ -21,7 +21,8 @@ constexpr Duration linger = std::chrono::seconds{5};
 constexpr Duration longest_silence =
     std::chrono::seconds{10};  // a connection that listens is tried anew after failures
 constexpr Duration farewell = std::chrono::seconds{1};
-constexpr Duration longest_commit = std::chrono::seconds{2};  // of a row of which nobody has said that it is written
+// Of a row of which nobody has said that it is written.
+constexpr Duration shortest_commit = std::chrono::milliseconds{100}, longest_commit = std::chrono::seconds{10};
 constexpr int trips_of_a_renewal = 4;
 
 }  // namespace
@@ -248,7 +249,8 @@ bool Notifier::ensure_running() noexcept {
 
 void Notifier::remove_later(std::string_view name, std::string_view owner, bool doubtful) noexcept {
   clear_later(name, owner);
-  if (doubtful && !planted("late_row_left")) clear_later(name, owner, longest_commit);
+  if (!doubtful || planted("late_row_left")) return;
+  for (auto in = shortest_commit; in < longest_commit; in *= 2) clear_later(name, owner, in);
 }
 
 void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }

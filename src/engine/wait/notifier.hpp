@@ -37,7 +37,7 @@ class Notifier {
   // Starts the thread if it could not be started when it was needed. False: just now, or still not.
   bool ensure_running() noexcept;
   // Takes a row out of the waiters' table, when there is time for it. `doubtful`: it may be committed only later, so
-  // that it is not seen yet, and is taken out once more.
+  // that it is not seen yet, and is looked for some times more, until all ends.
   void remove_later(std::string_view name, std::string_view owner, bool doubtful = false) noexcept;
   // Likewise the mark that a name is wanted, unless somebody here waits for it by then.
   void unwant_later(std::string_view name) noexcept;

@@ -124,11 +124,11 @@ QueuedAcquire::Step QueuedAcquire::woken(WaitQueues::WakeReason reason) {
   if (reason == WaitQueues::WakeReason::stopped) return give_up();
   const auto now = BootClock::now();
   if (now >= patience_.deadline) return give_up();
-  if (now >= detector_.next())
-    retry([&](Deadline until) {
-      put_rows_right(request_.job, until);
-      return detector_.look(*context_.table, request_.actor.view(), request_.owner, until);
-    });
+  if (now < detector_.next()) return std::nullopt;
+  if (rows_are_right())
+    retry(
+        [&](Deadline until) { return detector_.look(*context_.table, request_.actor.view(), request_.owner, until); });
+  else detector_.put_off();
   return std::nullopt;
 }
 
@@ -177,6 +177,14 @@ void QueuedAcquire::registered() {
   if (request_.may_hold_something()) detector_.begin();
 }
 
+// False: one of them may be locked, and what waits here is not kept from anything meanwhile.
+bool QueuedAcquire::rows_are_right() {
+  try {
+    put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
+    return true;
+  } catch (const Failure&) { return false; }
+}
+
 // Nothing is drawn while the lock's row is locked by a transaction.
 void QueuedAcquire::draw_ticket() {
   has_row();
@@ -185,11 +193,13 @@ void QueuedAcquire::draw_ticket() {
       put_rows_right(request_.job, until);
       return context_.table->waiting().draw_ticket(wait_as(store::Wait::Discipline::fifo), until);
     } catch (const Failure& failure) {
+      doubtful_ = doubtful_ || failure.may_have_run();
       if (failure.cause() != Cause::locked) throw;
       return 0;
     }
   });
   if (ticket == 0) return;
+  doubtful_ = false;  // it is one row, whichever statement has written it
   request_.ticket = ticket;
   if (!waiter_) return;
   context_.queues->give_ticket(waiter_, ticket);
@@ -198,9 +208,9 @@ void QueuedAcquire::draw_ticket() {
 
 // Once, and not for long: without a row it waits as well, only unseen.
 void QueuedAcquire::add_row() {
+  if (!rows_are_right()) return;
   has_row();
   try {
-    put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
     context_.table->waiting().add(wait_as(store::Wait::Discipline::barging),
                                   {context_.shortly(patience_.deadline), patience_.stop});
   } catch (const Failure& failure) {

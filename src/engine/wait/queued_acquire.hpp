@@ -57,6 +57,7 @@ class QueuedAcquire {
   void registered();
   void draw_ticket();
   void add_row();
+  bool rows_are_right();
   store::Availability look();
   std::shared_ptr<Lease> lead(const WaitQueues::WaiterState& status);
   void mark();

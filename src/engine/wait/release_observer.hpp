@@ -84,8 +84,7 @@ class ReleaseObserver {
     const auto until = std::min(later(BootClock::now(), pause), detector_.next());
     context_.queues->rest(waiter_, until, patience_.deadline, patience_.stop);
     if (BootClock::now() < detector_.next()) return;
-    // What is wrong for good, since this very transaction has the row locked, must not keep it from ever looking.
-    if (!rows_are_right() && ++unsure_ % most_put_off != 0) return detector_.put_off();
+    if (!rows_are_right()) return detector_.put_off();
     ask([&](Deadline deadline) { return detector_.look(*context_.table, actor_, owner_, deadline); });
   }
 
@@ -139,8 +138,6 @@ class ReleaseObserver {
   DeadlockDetector detector_{};
   KnownWaiter known_{};
   Instant marked_until_{};
-  static constexpr unsigned most_put_off = 10;
-  unsigned unsure_ = 0;
   bool has_row_ = false, seen_ = false;  // has_row_: or may have one; seen_: others can see it, as far as is known
   bool doubtful_ = false;                // it may be written only now
 };

@@ -118,7 +118,13 @@ class Deadlock {
     // Where the one that has waited for long enough looks for a cycle, it is ours that does.
     run_anyway(other_, "SET deadlock_timeout = '60s'");
   }
-  ~Deadlock() { end(); }
+  ~Deadlock() {
+    try {
+      caller_.run("ROLLBACK");
+      end();
+    } catch (const std::exception&) {  // a test that has failed already
+    }
+  }
   Deadlock(const Deadlock&) = delete;
   Deadlock& operator=(const Deadlock&) = delete;
 
@@ -129,7 +135,12 @@ class Deadlock {
     other_.run(scene_.database.server().begin_writing());
     for (int i = 100; i < 120; ++i) other_.run("INSERT INTO app VALUES (" + std::to_string(i) + ", 4)");
     other_.run("UPDATE app SET v = v + 1 WHERE n = 2");
-    waits_ = std::async(std::launch::async, [this] { other_.run("UPDATE app SET v = v + 1 WHERE n = 1"); });
+    std::promise<void> asks;
+    waits_ = std::async(std::launch::async, [this, &asks] {
+      asks.set_value();
+      other_.run("UPDATE app SET v = v + 1 WHERE n = 1");
+    });
+    asks.get_future().wait();
     run("UPDATE app SET v = v + 1 WHERE n = 2");
   }
   void end() {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <future>
 #include <stop_token>
 #include <string>
@@ -16,7 +17,8 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Counts {
-  int opened = 0, closed = 0;
+  std::atomic<int> opened = 0;
+  int closed = 0;
   Duration lock_wait{};  // of all
   int unanswered = 0;    // the number of the one that owes an answer
 };
