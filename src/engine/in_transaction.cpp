@@ -149,8 +149,11 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
 void InTransaction::put_rows_right_before() {
   if (planted("fenced_as_another")) return;
   try {
-    put_rows_right(job_of_this_thread(), context_.shortly(BootClock::now()));
-  } catch (const Failure&) {  // what waits in this transaction puts it off
+    context_.retry(context_.soon(), [](Deadline until) {
+      put_rows_right(job_of_this_thread(), until);
+      return true;
+    });
+  } catch (const std::exception&) {  // who waits in this transaction is not seen
   }
 }
 

@@ -199,7 +199,6 @@ void QueuedAcquire::draw_ticket() {
     }
   });
   if (ticket == 0) return;
-  doubtful_ = false;  // it is one row, whichever statement has written it
   request_.ticket = ticket;
   if (!waiter_) return;
   context_.queues->give_ticket(waiter_, ticket);

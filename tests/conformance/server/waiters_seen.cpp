@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <latch>
 #include <string>
 #include <thread>
@@ -17,19 +18,21 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// From now on a waiter's row takes longer to be written than anybody waits for that. dlock_test_late says how many have
-// been.
-void slow_down_rows(Database& database) {
+// From now on it takes so long to write a waiter's row, which is longer than anybody waits for that. dlock_test_late
+// says how many have been written.
+void slow_down_rows(Database& database, std::chrono::milliseconds by) {
   auto& admin = database.admin();
   admin.run("CREATE TABLE dlock_test_late (n INT)");
+  const auto seconds = "(" + std::to_string(by.count()) + " / 1000.0)";
   const std::string when = "CREATE TRIGGER dlock_test_late BEFORE INSERT ON resource_lock_waiter FOR EACH ROW ";
   if (opener().name == "postgresql") {
     admin.run(
         "CREATE FUNCTION dlock_test_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "INSERT INTO dlock_test_late SELECT 1 FROM pg_sleep(0.4); RETURN NEW; END $$");
+        "INSERT INTO dlock_test_late SELECT 1 FROM pg_sleep" +
+        seconds + "; RETURN NEW; END $$");
     admin.run(when + "EXECUTE FUNCTION dlock_test_late()");
   } else {
-    admin.run(when + "INSERT INTO dlock_test_late SELECT SLEEP(0.4)");
+    admin.run(when + "INSERT INTO dlock_test_late SELECT SLEEP" + seconds);
   }
 }
 
@@ -49,7 +52,7 @@ TEST_CASE("a deadlock is found where the waiters' rows are late, of transactions
   for (const bool in_transaction : {false, true}) {
     INFO("in a transaction: " << in_transaction);
     Database database;
-    slow_down_rows(database);
+    slow_down_rows(database, 400ms);
     auto engine = database.engine(), other = database.engine();
     auto a = engine.lock("A");
     std::string theirs;
@@ -76,7 +79,9 @@ TEST_CASE("a row that is written when its waiter has gone is taken away, long be
   for (const bool in_transaction : {false, true}) {
     INFO("in a transaction: " << in_transaction);
     Database database;
-    slow_down_rows(database);
+    // Time for a first look and to send the row, and not for its commit.
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(200ms * slowness());
+    slow_down_rows(database, wait + 300ms);
     EngineOptions options;
     options.ticket = 1h;
     auto engine = database.engine(options), other = database.engine();
@@ -85,7 +90,7 @@ TEST_CASE("a row that is written when its waiter has gone is taken away, long be
     Caller caller(database.test_database());
     caller.begin(database.test_database().beginnings().front());
     TransactionRef transaction = caller.native();
-    CHECK(outcome(engine, "B", 200ms, in_transaction ? &transaction : nullptr) == "busy");
+    CHECK(outcome(engine, "B", wait, in_transaction ? &transaction : nullptr) == "busy");
     caller.run("ROLLBACK");
     const auto rows_of = [&](const std::string& table) {
       return database.admin().number("SELECT count(*) FROM " + table);
