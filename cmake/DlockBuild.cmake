@@ -175,6 +175,9 @@ target_compile_options(dlock_test_flags INTERFACE -O0 -Wno-unused-result)
 if(DLOCK_SANITIZE MATCHES "undefined")
   target_compile_options(dlock_test_flags INTERFACE -fno-sanitize=undefined)
 endif()
+if(DLOCK_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a call in place of each check: a fifth of the time
+  target_compile_options(dlock_test_flags INTERFACE --param=asan-instrumentation-with-call-threshold=0)
+endif()
 if(DLOCK_SANITIZE MATCHES "thread")  # which knows no fences, and GCC says so: Asio does without them
   target_compile_definitions(dlock_test_flags INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()

@@ -27,14 +27,6 @@ struct Scene {
   std::vector<Beginning> beginnings() { return database.test_database().beginnings(); }
 };
 
-// What a careless caller does: goes on to the commit, whatever was thrown.
-void commit_anyway(Caller& caller) {
-  try {
-    caller.run("COMMIT");
-  } catch (const std::exception&) {  // it was made impossible
-  }
-}
-
 const auto unrenewed = 1000ms * slowness();
 
 }  // namespace
@@ -79,7 +71,7 @@ TEST_CASE("a lost lock cannot commit: the fence throws, and not even a swallowed
       CHECK(refused.names("roll the transaction back"));
       CHECK_FALSE(lock.valid());
       CHECK(lock.loss());
-      commit_anyway(caller);
+      caller.run_anyway("COMMIT");
       CHECK(scene.stored() == 0);
       CHECK(next->release() == Released::freed);
     }
@@ -153,7 +145,7 @@ TEST_CASE("a conflict does not let anything be stored either") {
     try {
       caller.run("INSERT INTO app VALUES (1)");
     } catch (const std::exception&) {}
-    commit_anyway(caller);
+    caller.run_anyway("COMMIT");
     CHECK(scene.stored() == 0);
   }
 }

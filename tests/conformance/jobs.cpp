@@ -2,6 +2,7 @@
 #include "support/caller.hpp"
 #include "support/child.hpp"
 #include "support/database.hpp"
+#include "support/deadlock.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
 
@@ -24,9 +25,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Longer than a deadlock needs to be found, several times over.
-constexpr auto long_enough = 4s;
-
 // What `call` answers on a thread of its own.
 template <class Call>
 auto on_another_thread(Call call) {
@@ -35,45 +33,13 @@ auto on_another_thread(Call call) {
   return answer;
 }
 
-// How a wait ended: "granted", "busy", or what was thrown.
-template <class Wait>
-std::string outcome(Wait wait) {
-  std::string told;
-  const auto thrown = thrown_by([&] { told = wait() ? "granted" : "busy"; });
-  return thrown.fault ? thrown.text : told;
-}
-
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// The job "other": it holds "B" on one thread, and waits for "A" on another one, until it is told to stop.
-class HoldsBWantsA {
- public:
-  explicit HoldsBWantsA(Database& database, Engine engine)
-      : engine_(std::move(engine)), b_(engine_.lock("B", options_)), thread_([this](const std::stop_token& stop) {
-          told_ = outcome([&] { return engine_.lock(stop, "A", options_).has_value(); });
-          b_.release();
-        }) {
-    REQUIRE(eventually(
-        [&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter WHERE name = 'A'") == 1; }));
+// The job "other".
+struct OtherJob : HoldsBWantsA {
+  explicit OtherJob(Database& database) : HoldsBWantsA(database.engine({.label = "label B"}), {.job = "other"}) {
+    REQUIRE(waits(database, 1));
   }
-  explicit HoldsBWantsA(Database& database) : HoldsBWantsA(database, database.engine({.label = "label B"})) {}
-
-  // How the wait ended.
-  const std::string& stop() {
-    thread_.request_stop();
-    return join();
-  }
-  const std::string& join() {
-    if (thread_.joinable()) thread_.join();
-    return told_;
-  }
-
- private:
-  Engine engine_;
-  const LockOptions options_{.job = "other"};
-  Lock b_;
-  std::string told_{};
-  std::jthread thread_;
 };
 
 // Whether the rows of two names say the same job.
@@ -199,7 +165,7 @@ TEST_CASE(
   auto engine = database.engine({.label = "label A", .observer = news.observer()});
   const Job job("order 1");
   auto a = engine.lock("A", {.job = job});
-  HoldsBWantsA other(database);
+  OtherJob other(database);
   std::string told;
   std::jthread([&, held = std::move(a)]() mutable {
     told = outcome([&] { return engine.try_lock_for("B", 4min, {.job = job}).has_value(); });
@@ -228,7 +194,7 @@ TEST_CASE("a lock that was taken for a job and handed to a worker makes no deadl
   auto a = engine.lock("A", {.job = "order 1"});
   std::latch end(1);
   std::thread worker([held = std::move(a), &end] { end.wait(); });  // it holds it, and touches it never
-  HoldsBWantsA other(database);
+  OtherJob other(database);
   CHECK(outcome([&] { return engine.try_lock_for("B", long_enough).has_value(); }) == "busy");
   end.count_down();
   worker.join();
@@ -259,7 +225,7 @@ TEST_CASE("what was detached is no job's, for all engines, and what is adopted i
   const auto grant = a.detach();
   CHECK_FALSE(of_one_job(database, "A", "mark"));
   {
-    HoldsBWantsA other(database);
+    OtherJob other(database);
     CHECK(outcome([&] { return second.try_lock_for("B", long_enough).has_value(); }) == "busy");
     CHECK(other.stop() == "busy");
   }
@@ -273,7 +239,7 @@ TEST_CASE("a job that waits in a transaction for what another one holds is seen 
   auto engine = database.engine();
   const Job job("order 1");
   auto a = engine.lock("A", {.job = job});
-  HoldsBWantsA other(database);
+  OtherJob other(database);
   std::string told;
   std::jthread([&] {
     const Job::Scope here(job);
@@ -294,7 +260,7 @@ TEST_CASE("a child process that gets its job by DLOCK_JOB is one with its parent
   auto engine = database.engine();
   const auto job = Job::unique("order");
   auto a = engine.lock("A", {.job = job});
-  HoldsBWantsA other(database);
+  OtherJob other(database);
   Child child(worker({"want", database.url(), "B"}), {job.environment()});  // it holds nothing itself
   const auto told = child.line().value_or("nothing");
   a.release();

@@ -1,7 +1,7 @@
 // The promise that a lock counts for the thread that has it when deadlocks are looked for, not for the one that took
 // it.
 #include "support/database.hpp"
-#include "support/eventually.hpp"
+#include "support/deadlock.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,53 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Longer than a deadlock needs to be found, several times over.
-constexpr auto long_enough = 4s;
-
-// A thread that holds "B" and waits for "A", until it is told to stop.
-class HoldsBWantsA {
- public:
-  explicit HoldsBWantsA(Database& database)
-      : engine_(database.engine({.label = "other"})), thread_([this](const std::stop_token& stop) {
-          const auto b = engine_.lock("B");
-          holds_.count_down();
-          const auto thrown = thrown_by([&] {
-            const auto a = engine_.lock(stop, "A");
-            told_ = a ? "granted" : "stopped";
-          });
-          if (thrown.fault) told_ = thrown.text;
-        }) {
-    holds_.wait();
-  }
-  // How the wait ended.
-  const std::string& stop() {
-    thread_.request_stop();
-    thread_.join();
-    return told_;
-  }
-  const std::string& join() {
-    thread_.join();
-    return told_;
-  }
-
- private:
-  Engine engine_;
-  std::latch holds_{1};
-  std::string told_{};
-  std::jthread thread_;
-};
-
 std::string waits_for_b(Engine& engine, Duration wait, const LockOptions& options = {}) {
-  std::string told;
-  const auto thrown = thrown_by([&] {
-    const auto b = engine.try_lock_for("B", wait, options);
-    told = b ? "granted" : "busy";
-  });
-  return thrown.fault ? thrown.text : told;
-}
-
-bool waits(Database& database, int how_many) {
-  return eventually([&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter") >= how_many; });
+  return outcome([&] { return engine.try_lock_for("B", wait, options).has_value(); });
 }
 
 }  // namespace
@@ -78,12 +33,12 @@ TEST_CASE("a lock that was given to another thread makes no deadlock for the one
     auto a = engine.lock("A");
     std::latch end(1);
     std::thread worker([held = std::move(a), &end] { end.wait(); });  // it holds it, and touches it never
-    HoldsBWantsA other(database);
+    HoldsBWantsA other(database.engine({.label = "other"}));
     CHECK(waits(database, 1));
     LockOptions options;
     if (!holds_more) options.fairness = Fairness::fifo;
     CHECK(waits_for_b(engine, long_enough, options) == "busy");
-    CHECK(other.stop() == "stopped");
+    CHECK(other.stop() == "busy");
     end.count_down();
     worker.join();
   }
@@ -95,10 +50,10 @@ TEST_CASE("a lock that was detached makes no deadlock for the thread that took i
   const auto more = engine.lock("C");
   auto a = engine.lock("A");
   a.detach();
-  HoldsBWantsA other(database);
+  HoldsBWantsA other(database.engine({.label = "other"}));
   CHECK(waits(database, 1));
   CHECK(waits_for_b(engine, long_enough) == "busy");
-  CHECK(other.stop() == "stopped");
+  CHECK(other.stop() == "busy");
   free_by_force(engine, "A");
 }
 
@@ -106,7 +61,7 @@ TEST_CASE("a thread that uses a lock that it was given is its holder: its deadlo
   Database database;
   auto engine = database.engine({.label = "worker"});
   auto a = engine.lock("A");
-  HoldsBWantsA other(database);
+  HoldsBWantsA other(database.engine({.label = "other"}));
   std::string told;
   std::thread worker([held = std::move(a), &engine, &told] {
     if (held.valid()) told = waits_for_b(engine, 2min);
@@ -125,7 +80,7 @@ TEST_CASE("a thread that has moved its lock to another place, and uses it there,
   auto engine = database.engine({.label = "worker"});
   std::vector<Lock> locks;
   locks.push_back(engine.lock("A"));
-  HoldsBWantsA other(database);
+  HoldsBWantsA other(database.engine({.label = "other"}));
   locks.back().check();
   auto told = waits_for_b(engine, 2min);
   locks.clear();

@@ -79,14 +79,6 @@ std::optional<Fault> refusal_of(Lock& lock, Caller& caller, Means means, const s
   return thrown_by([&] { means == Means::native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }).fault;
 }
 
-// What a careless caller does.
-void commit_anyway(Caller& caller) {
-  try {
-    caller.run("COMMIT");
-  } catch (const std::exception&) {  // it was made impossible
-  }
-}
-
 constexpr Means all_means[] = {Means::native, Means::runner, Means::text};
 
 }  // namespace
@@ -169,7 +161,7 @@ TEST_CASE(
         } else {
           CHECK_FALSE(lock.valid());
           CHECK(lock.loss());
-          commit_anyway(caller);
+          caller.run_anyway("COMMIT");
           CHECK(thrown_by([&] { static_cast<void>(lock.fence_sql()); }).fault == Fault::lost);
         }
         CHECK(scene.stored() == 0);
@@ -197,7 +189,7 @@ TEST_CASE("who shared a name that was released by force cannot commit, and with_
       caller.run("INSERT INTO app VALUES (1)");
       CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);
       if (means == Means::text) caller.run("ROLLBACK");
-      else commit_anyway(caller);
+      else caller.run_anyway("COMMIT");
       CHECK(scene.stored() == 0);
       Caller another(scene.database.test_database());
       bool ran = false;
@@ -314,7 +306,7 @@ TEST_CASE("who shares a name and is forced out, reaped or replaced is told so, a
         caller.run("INSERT INTO app VALUES (1)");
         CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);
         if (means == Means::text) caller.run("ROLLBACK");
-        else commit_anyway(caller);
+        else caller.run_anyway("COMMIT");
         CHECK(scene.stored() == 0);
         CHECK(lock.release() == Released::was_lost);
         if (next) CHECK(next->valid());

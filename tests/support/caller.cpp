@@ -61,6 +61,12 @@ TransactionRef Caller::native() { return {opener().name, Adapter<soci::session>:
 
 void Caller::run(const std::string& sql) { *sql_ << sql; }
 
+void Caller::run_anyway(const std::string& sql) {
+  try {
+    run(sql);
+  } catch (const std::exception&) {}
+}
+
 std::string Caller::text(const std::string& sql) {
   std::string value;
   soci::indicator indicator = soci::i_null;

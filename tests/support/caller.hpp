@@ -27,6 +27,7 @@ class Caller {
   const SqlRunner& runner() const noexcept { return runner_; }
 
   void run(const std::string& sql);
+  void run_anyway(const std::string& sql);  // what a careless caller does: goes on, whatever is thrown
   void begin(const Beginning& beginning) {
     for (const auto& sql : beginning.statements) run(sql);
   }

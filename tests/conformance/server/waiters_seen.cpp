@@ -2,12 +2,12 @@
 // where its transaction has fenced what another thread has taken.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/deadlock.hpp"
 #include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <latch>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,14 +36,11 @@ void slow_down_rows(Database& database, std::chrono::milliseconds by) {
   }
 }
 
-std::string outcome(Engine& engine, const std::string& name, Duration wait, TransactionRef* transaction) {
-  std::string told;
-  const auto thrown = thrown_by([&] {
-    const bool granted = transaction != nullptr ? engine.try_lock_in(*transaction, name, wait).has_value()
-                                                : engine.try_lock_for(name, wait).has_value();
-    told = granted ? "granted" : "busy";
+std::string waits_for_b(Engine& engine, Duration wait, TransactionRef* transaction) {
+  return outcome([&] {
+    return transaction != nullptr ? engine.try_lock_in(*transaction, "B", wait).has_value()
+                                  : engine.try_lock_for("B", wait).has_value();
   });
-  return thrown.fault ? thrown.text : told;
 }
 
 }  // namespace
@@ -53,23 +50,16 @@ TEST_CASE("a deadlock is found where the waiters' rows are late, of transactions
     INFO("in a transaction: " << in_transaction);
     Database database;
     slow_down_rows(database, 400ms);
-    auto engine = database.engine(), other = database.engine();
+    auto engine = database.engine();
     auto a = engine.lock("A");
-    std::string theirs;
-    std::latch holds(1);
-    std::jthread thread([&] {
-      const auto b = other.lock("B");
-      holds.count_down();
-      theirs = outcome(other, "A", 4min, nullptr);
-    });
-    holds.wait();
+    HoldsBWantsA other(database.engine());
     Caller caller(database.test_database());
     caller.begin(database.test_database().beginnings().front());
     TransactionRef transaction = caller.native();
-    const auto told = outcome(engine, "B", 4min, in_transaction ? &transaction : nullptr);
+    const auto told = waits_for_b(engine, 4min, in_transaction ? &transaction : nullptr);
     caller.run("ROLLBACK");
     a.release();
-    thread.join();
+    const auto theirs = other.join();
     CHECK((told == "granted") != (theirs == "granted"));
     CHECK_MESSAGE((told + theirs).find("deadlock: ") != std::string::npos, told << " and " << theirs);
   }
@@ -90,7 +80,7 @@ TEST_CASE("a row that is written when its waiter has gone is taken away, long be
     Caller caller(database.test_database());
     caller.begin(database.test_database().beginnings().front());
     TransactionRef transaction = caller.native();
-    CHECK(outcome(engine, "B", wait, in_transaction ? &transaction : nullptr) == "busy");
+    CHECK(waits_for_b(engine, wait, in_transaction ? &transaction : nullptr) == "busy");
     caller.run("ROLLBACK");
     const auto rows_of = [&](const std::string& table) {
       return database.admin().number("SELECT count(*) FROM " + table);
@@ -102,25 +92,19 @@ TEST_CASE("a row that is written when its waiter has gone is taken away, long be
 
 TEST_CASE("a deadlock is found where the transaction that waits has fenced a lock that another thread took") {
   Database database;
-  auto engine = database.engine(), other = database.engine();
+  auto engine = database.engine();
   auto a = engine.lock("A");
-  std::string told, theirs;
-  std::latch holds(1);
-  std::jthread thread([&] {
-    const auto b = other.lock("B");
-    holds.count_down();
-    theirs = outcome(other, "A", 4min, nullptr);
-  });
-  holds.wait();
+  HoldsBWantsA other(database.engine());
+  std::string told;
   Thrown thrown;
   std::thread([&, held = std::move(a)]() mutable {
     thrown = thrown_by([&] {
       Caller caller(database.test_database());
       TransactionRef transaction = caller.native();
-      held.with_fence(transaction, [&] { told = outcome(engine, "B", 4min, &transaction); });
+      held.with_fence(transaction, [&] { told = waits_for_b(engine, 4min, &transaction); });
     });
   }).join();  // and lets go of A
-  thread.join();
+  const auto theirs = other.join();
   CHECK_MESSAGE(!thrown.fault, thrown.text);
   CHECK((told == "granted") != (theirs == "granted"));
   CHECK_MESSAGE((told + theirs).find("deadlock: ") != std::string::npos, told << " and " << theirs);
