@@ -201,6 +201,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // ends the renewer cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent
   // for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
   // connection keeps its settings; it waits for the database as its owner has set it up to.
+  // A fence is a part of the transaction: who goes back to a savepoint from before it has undone it, and on PostgreSQL
+  // the row is not locked any more either. In nested blocks (an ORM's, which are savepoints) fence in the outermost.
   // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),
   // misuse (no transaction is open, a failed one, a result left to read; or the connection leads to another database
   // than the lock table's, and both are named), unavailable, schema, permission. Do not commit then: see
@@ -213,7 +215,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // silent for longer than the lease. Other locks may be fenced in the work; if one of those fails nothing is stored.
   // The work must not end the transaction, nor may a statement in it (DDL on MySQL and MariaDB commits by itself):
   // that is misuse, told when the work is over. Nothing is run again then; what the work has committed is stored, and
-  // what it wrote after that without committing is not.
+  // what it wrote after that without committing is not. Nor is it run again where it has written a table that knows no
+  // transactions (MyISAM), and asks to be.
   // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit,
   // or if the commit's wait for a synchronous standby was cancelled (PostgreSQL says so by a warning, which cannot be
   // seen through a SqlRunner, nor on a connection with a notice receiver of its own); and with whatever the work

@@ -23,7 +23,8 @@ struct SqlRunner {
   std::string dialect;  // "postgresql", "mysql" or "sqlite": whose SQL it takes
   // Runs the text, which has no parameters, and answers the first row of its result as text (an empty optional is NULL;
   // no row is an empty vector). A statement without a result answers one field: the number of rows it changed.
-  // What it throws goes through to the caller, whose transaction must then be rolled back.
+  // What it throws goes through to the caller, whose transaction must then be rolled back. On SQLite its what() has the
+  // database's own words in it: a BEGIN that fails "within a transaction" is how one that is open is told.
   std::function<std::vector<std::optional<std::string>>(std::string_view sql)> run;
 };
 

@@ -47,7 +47,7 @@ class SqlCallerTransaction final : public CallerTransaction {
 
   void check() override {
     connection_->check();
-    if (connection_->is_at(home_.installation().place) == false) compare(false);
+    check_place();
   }
 
   std::optional<Token> take(const TakeRequest& ask) override {
@@ -124,6 +124,8 @@ class SqlCallerTransaction final : public CallerTransaction {
   void spoil() noexcept override { connection_->spoil(); }
   void begin(Duration wait) override {
     fenced_.reset();
+    // A copy of a database has its identity, and its fence would be proved.
+    if (connection_->asks_by_itself() && !planted("copy_unseen")) check_place();
     connection_->begin(wait);
     begun_ = true;
   }
@@ -140,6 +142,10 @@ class SqlCallerTransaction final : public CallerTransaction {
     return dialects::with_literals(
         statement, {arguments.begin(), arguments.size()},
         [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
+  }
+
+  void check_place() {
+    if (connection_->is_at(home_.installation().place) == false) compare(false);
   }
 
   // Where one statement cannot write both, the gate was proved, and nobody comes in or goes until the transaction ends.

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <exception>
+#include <stdexcept>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -19,13 +19,6 @@ struct Scene {
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }
 };
-
-// What a careless caller does: goes on, whatever is thrown.
-void run_anyway(Caller& caller, const std::string& sql) {
-  try {
-    caller.run(sql);
-  } catch (const std::exception&) {}
-}
 
 // Each is tried after: BEGIN, INSERT, SAVEPOINT a, INSERT, SAVEPOINT b, INSERT, and a fence that was refused.
 const std::vector<std::vector<std::string>> endings{
@@ -70,7 +63,7 @@ TEST_CASE("after a refused fence nothing of its transaction is stored, whatever 
           const auto refused = thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); });
           CHECK(refused.fault == Fault::lost);
           CHECK(refused.names("roll the transaction back"));
-          for (const auto& sql : ending) run_anyway(caller, sql);
+          for (const auto& sql : ending) caller.run_anyway(sql);
         }
         CHECK(scene.stored() == 0);
         CHECK(next->valid());
@@ -94,10 +87,10 @@ TEST_CASE("a transaction that began with a savepoint cannot be released after a 
       caller.run("INSERT INTO app VALUES (1)");
       CHECK(thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }).fault ==
             Fault::lost);
-      run_anyway(caller, "ROLLBACK TO SAVEPOINT outer_one");
-      run_anyway(caller, "INSERT INTO app VALUES (2)");
-      run_anyway(caller, "RELEASE SAVEPOINT outer_one");
-      run_anyway(caller, "COMMIT");
+      caller.run_anyway("ROLLBACK TO SAVEPOINT outer_one");
+      caller.run_anyway("INSERT INTO app VALUES (2)");
+      caller.run_anyway("RELEASE SAVEPOINT outer_one");
+      caller.run_anyway("COMMIT");
     }
     CHECK(scene.stored() == 0);
   }
@@ -174,4 +167,28 @@ TEST_CASE("without an open transaction a fence and a transaction lock are misuse
     CHECK(scene.stored() == before + 1);
   }
   CHECK(lock.valid());
+}
+
+TEST_CASE(
+    "without an open transaction nothing is fenced or locked, whichever statement of the runner fails on the way") {
+  Scene scene;
+  auto lock = scene.engine.lock("a");
+  Caller caller(scene.database.test_database());
+  for (const bool fences : {true, false}) {
+    bool failed = true;
+    for (int fails = 1; failed; ++fails) {
+      INFO("fences: " << fences << ", fails: " << fails);
+      failed = false;
+      int sent = 0;
+      const SqlRunner runner{std::string(opener().name), [&](std::string_view sql) {
+                               if (++sent != fails) return caller.runner().run(sql);
+                               failed = true;
+                               throw std::runtime_error("interrupted");
+                             }};
+      if (fences) CHECK_THROWS(lock.fence(runner));
+      else CHECK_THROWS(scene.engine.try_lock_in(runner, "b"));
+      REQUIRE(fails < 100);
+    }
+  }
+  CHECK_FALSE(scene.database.admin().exists("b"));
 }

@@ -52,7 +52,7 @@ void TransactionConnection::check() {
   const auto row =
       run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", server_place)
                                  : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
-                                               "0 /*M! + @@in_transaction */, CONNECTION_ID()",
+                                               "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
                                                server_place));
   const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
   if (field(0) != "0")
@@ -69,12 +69,16 @@ void TransactionConnection::check() {
   }
   session_ = fmt::format("{} {}", field(5), *place_);
   mariadb_ = field(2).find("MariaDB") != std::string::npos;
-  if (field(3) != "0" && field(4) != "1" && !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
+  // With autocommit off the next statement begins one.
+  if (field(3) == "0" || field(4) == "3") return;
+  if (field(4) == "2" || !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
 }
 
-// Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that
-// prepares what it is given cannot make one anywhere.
+// Outside of a transaction a savepoint is gone with its statement; but not where the server has undone one that was
+// begun, and the next statement begins it anew: that one can be made another kind of. MySQL prepares no such statement:
+// a runner that prepares what it is given cannot make a savepoint anywhere.
 bool TransactionConnection::proves_transaction() {
+  if (!keeps_its_kind()) return false;
   bool made = false;
   try {
     run("SAVEPOINT " + savepoint("check"));
@@ -84,7 +88,7 @@ bool TransactionConnection::proves_transaction() {
   } catch (...) {
     const auto why = std::current_exception();
     if (!answers()) std::rethrow_exception(why);
-    return !made && keeps_its_kind();
+    return !made;
   }
 }
 
@@ -134,6 +138,8 @@ bool TransactionConnection::fence(std::string_view sql, Duration wait, std::opti
   if (idle_bound) bound_idle(*idle_bound);
   const auto row = run_waiting(sql, wait);
   if (row.empty() || (row.front() != "1" && row.front() != "2")) return false;  // 2: a gate and its holder
+  // A session that has begun anew since it was asked has committed the fence at once.
+  if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, no_transaction);
   if (!mark().empty()) run("SAVEPOINT " + mark());
   return true;
 }
@@ -296,6 +302,17 @@ void TransactionConnection::commit() {
   }
 }
 
+// Whether what was just rolled back, here or by the server, has written tables that know no transactions: warning 1196.
+bool TransactionConnection::leaves_something() {
+  constexpr int most = 8;  // there is no more than the deadlock, and what it left of tables and of temporary ones
+  for (int i = 0; i < most && !planted("left_on_trust"); ++i) {
+    const auto warning = run(fmt::format("SHOW WARNINGS LIMIT {}, 1", i));
+    if (warning.size() < 2) return false;
+    if (warning[1] == "1196") return true;
+  }
+  return false;
+}
+
 // After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
 // until the next statement.
 TransactionConnection::Undone TransactionConnection::undo() noexcept {
@@ -309,7 +326,7 @@ TransactionConnection::Undone TransactionConnection::undo() noexcept {
     unsigned number = 0;
     std::from_chars(code.data(), code.data() + code.size(), number);
     const auto cause = failure_of(number, {}, {}, false).cause();
-    undone = cause == Cause::deadlock || cause == Cause::serialization;
+    undone = (cause == Cause::deadlock || cause == Cause::serialization) && !leaves_something();
   } catch (...) {  // it cannot tell
   }
   try {
@@ -317,7 +334,7 @@ TransactionConnection::Undone TransactionConnection::undo() noexcept {
   } catch (...) { return Undone::unknown; }
   try {
     run("ROLLBACK TO SAVEPOINT " + mark());
-    return Undone::to_the_fence;
+    return leaves_something() ? Undone::unknown : Undone::to_the_fence;
   } catch (...) {
     if (!undone || (connection_ != nullptr && in_transaction(connection_))) return Undone::unknown;
     return Undone::by_the_database;

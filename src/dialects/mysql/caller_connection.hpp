@@ -48,6 +48,7 @@ class TransactionConnection final : public CallerConnection {
   bool proves_transaction();
   bool keeps_its_kind();
   bool answers() noexcept;
+  bool leaves_something();
   TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();
   void bound_idle(Duration bound);

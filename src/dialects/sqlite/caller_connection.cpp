@@ -45,6 +45,11 @@ TextRow ask(sqlite3* database, std::string_view sql) {
   return row;
 }
 
+// What SQLite says of a BEGIN within a transaction, in the words of whoever ran it.
+bool is_open_already(const std::exception& error) {
+  return std::string_view(error.what()).find("within a transaction") != std::string_view::npos;
+}
+
 // The connection's own time-out, which is the only kind of busy handler that can be read and put back.
 class BusyTimeout {
  public:
@@ -73,12 +78,15 @@ TransactionConnection::TransactionConnection(sqlite3* database, const QuotedTabl
       database_(database),
       table_(table) {}
 
-// Within a transaction none can be begun: that is all a runner can be asked.
+// Within a transaction none can be begun: that is all a runner can be asked. What fails otherwise has not answered.
 bool TransactionConnection::in_transaction() {
   if (database_ != nullptr) return sqlite3_get_autocommit(database_) == 0;
   try {
     run("BEGIN");
-  } catch (...) { return true; }
+  } catch (const std::exception& error) {
+    if (is_open_already(error)) return true;
+    throw;
+  }
   try {
     run("ROLLBACK");
   } catch (...) { run("ROLLBACK"); }
@@ -160,7 +168,7 @@ void TransactionConnection::begin(Duration wait) {
   try {
     run("BEGIN IMMEDIATE");
   } catch (const std::exception& error) {
-    if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
+    if (!is_open_already(error)) throw;
     throw Failure(Cause::rejected, open_already);
   }
   begun();

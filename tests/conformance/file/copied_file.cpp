@@ -35,6 +35,13 @@ TEST_CASE("a connection to a copy of the file is misuse, while another name of t
   CHECK(thrown_by([&] { engine.try_lock_in(caller.native(), "b"); }).fault == Fault::misuse);
   caller.run("ROLLBACK");
   CHECK_FALSE(Admin(*copy).exists("b"));
+  bool worked = false;
+  const auto begun = thrown_by([&] { lock.with_fence(caller.native(), [&] { worked = true; }); });
+  CHECK(begun.fault == Fault::misuse);
+  CHECK_MESSAGE(begun.names(path_of(*copy)), begun.text);
+  CHECK_FALSE(worked);
+  caller.run("BEGIN");  // none was left open
+  caller.run("ROLLBACK");
   free_by_force(engine, "a");
 
   const auto link = path_of(database.test_database()) + ".link";
