@@ -70,7 +70,7 @@ dialects::TableNames names_of(const schema::Options& options) {
   names.lock = options.table;
   names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
   if (names.history == names.lock || names.history == names.status() || names.history == names.waiter() ||
-      names.history == names.holder())
+      names.history == names.holder() || names.history == names.lock_history())
     throw Error(Fault::misuse,
                 fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
   return names;
@@ -94,6 +94,11 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
   };
 
   for (const auto& row : found.rows) {
+    if (row.number < 1)
+      return judge(
+          SchemaState::drift,
+          fmt::format("the history {} has a row of version {}, and versions begin with 1", names.history, row.number),
+          "it is no row of dlock's: take it out");
     if (row.format > history_format)
       return judge(SchemaState::incompatible,
                    fmt::format("the history {} has the format {}; dlock {} knows formats up to {}", names.history,

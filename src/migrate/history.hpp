@@ -123,6 +123,7 @@ class History {
                     std::initializer_list<Argument> arguments);
   void script(std::string_view sql, Deadline deadline) { writes_.script(sql, deadline); }
   void run_step(const Step& step, Deadline deadline);
+  bool usable() const noexcept { return writes_.usable(); }
 
   const dialects::TableNames& names() const noexcept { return names_; }
 

@@ -80,8 +80,11 @@ Reading::~Reading() {
 
 bool MigrationLock::enter() {
   if (history_.has("begin")) {
+    // Where that is itself the migrators' lock, it is asked for a second at a time. Elsewhere nothing but a pooler,
+    // which has no connection to lend, keeps it from beginning.
+    const auto until = history_.has("try_lock") ? soon() : Deadline(later(BootClock::now(), std::chrono::seconds{1}));
     try {
-      history_.script(history_.text("begin"), later(BootClock::now(), std::chrono::seconds{1}));
+      history_.script(history_.text("begin"), until);
     } catch (const Failure& failure) {
       if (failure.cause() == Cause::locked || failure.cause() == Cause::timed_out) return false;
       throw;
@@ -98,7 +101,7 @@ bool MigrationLock::enter() {
 }
 
 std::string MigrationLock::holder() {
-  if (!history_.has("lock_holder")) return {};
+  if (!history_.has("lock_holder") || !history_.usable()) return {};
   const auto& answer = history_.run("lock_holder", {"key"}, {key_});
   return answer.rows() == 0 ? std::string{} : answer.text(0, 0);
 }
@@ -106,8 +109,8 @@ std::string MigrationLock::holder() {
 void MigrationLock::commit() {
   cancelled_.reset();
   if (!begun_) return;
-  begun_ = false;  // after a commit that failed there is nothing to roll back, or nobody to ask
   history_.script(history_.text("commit"), soon());
+  begun_ = false;  // one that failed may have left it open
 }
 
 }  // namespace dlock::migrate

@@ -45,11 +45,18 @@ void TableMigrator::refuse_missing_schema(const SchemaSnapshot& found) const {
 void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
   if (!found.lock) return;
   if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
-  if (const auto live = history_->live_leases(); live != 0)
-    throw MigrationError(SchemaState::locked,
-                         fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
-                                     shown(history_->names())),
-                         "release them, or pass --force: their holders will lose them");
+  const auto live = history_->live_leases();
+  if (live == 0) return;
+  const auto text =
+      fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are", shown(history_->names()));
+  const auto hint = "release them, or pass --force: their holders will lose them";
+  const auto* row = found.rows.empty() ? nullptr : &found.rows.back();
+  if (row == nullptr || row->done()) throw MigrationError(SchemaState::locked, text, hint);
+  // A step that had to be tried again let somebody in.
+  throw MigrationError(SchemaState::locked,
+                       fmt::format("{}, while version {} is not whole: step {} of {} was reached", text, row->number,
+                                   row->steps_done + 1, row->steps_total),
+                       fmt::format("{} to make it whole; or {}", hint_command("up", table_), hint));
 }
 
 void TableMigrator::refuse_kept_history() {
@@ -100,7 +107,7 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
   what += stopped ? fmt::format(" was {} on {}: {}", begun ? "not finished" : "not begun", server_, failure.what())
                   : fmt::format(" failed on {}", server_);
   std::string left;
-  if (done == total && failure.may_have_run()) {
+  if (failure.may_have_run() && (done == total || !transactional())) {
     left = "whether it took effect is not known";
   } else if (transactional()) {
     left = "the version is one transaction and was rolled back: nothing to undo";

@@ -125,7 +125,7 @@ void LockRecording::check(bool made) {
                          hint_command("up", table_));
 }
 
-// A trigger that cannot write it would keep every grant from ending.
+// A trigger that cannot write it would keep every grant from ending; and what is somebody else's is not dropped.
 void LockRecording::check_history_table() {
   try {
     ask("recording_probe", {}, {});
@@ -172,10 +172,8 @@ bool LockRecording::replace(bool made) {
   const Turn turn(*this);
   if (settled(made)) return false;
   in_transaction([&](const Send& send, std::string& undo) {
-    if (made) {
-      if (parts_.table) check_history_table();
-      send(statements_->text("recording_table"));
-    }
+    if (parts_.table) check_history_table();
+    if (made) send(statements_->text("recording_table"));
     // From here on it is not said to be complete until it is.
     if (parts_.table && statements_->has("recording_undone")) send(statements_->text("recording_undone"));
     if (made && !parts_.drops.empty() && statements_->has("recording_hold")) {

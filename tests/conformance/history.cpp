@@ -492,8 +492,17 @@ TEST_CASE("a table of somebody else that has the history's name is refused befor
   CHECK(refused.state == SchemaState::drift);
   CHECK_MESSAGE(refused.message.find("resource_lock_history is not a history of locks") != std::string::npos,
                 refused.message);
-  auto engine = database.engine();
-  CHECK(engine.try_lock("job")->release() == Released::freed);
+  {
+    auto engine = database.engine();
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+  // Nor is it dropped, or in the way of who takes the lock's tables back.
+  database.admin().run("INSERT INTO resource_lock_history VALUES (1, 'theirs')");
+  CHECK(schema::drop_history(database.url()).state == SchemaState::drift);
+  const auto down = schema::down(database.url(), 0);
+  CHECK_MESSAGE(down.state == SchemaState::good, down.message);
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_history") == 1);
+  CHECK(schema::up(database.url()).state == SchemaState::good);
   const auto nowhere = opener().test_database();
   const auto missing = schema::make_history(nowhere->url());
   CHECK(missing.state == SchemaState::pending);

@@ -64,8 +64,8 @@ TEST_CASE("wrong input is one line that names the value, and exit 2") {
     check_refused(migrate({"up", "-u", url, "--history-table", value}), "--history-table");
     check_refused(migrate({"up", "-u", url, "--schema", value}), "--schema");
   }
-  for (const std::string taken :
-       {"resource_lock", "resource_lock_status", "resource_lock_waiter", "resource_lock_holder"})
+  for (const std::string taken : {"resource_lock", "resource_lock_status", "resource_lock_waiter",
+                                  "resource_lock_holder", "resource_lock_history"})
     check_refused(migrate({"up", "-u", url, "--history-table", taken}), taken + "\" has the name of another table");
   check_refused(migrate({"up", "-u", url, "--schema", "not_there"}), "not_there");
   check_refused(migrate({"up", "-u", url, "--format", "xml"}), "xml");

@@ -17,9 +17,11 @@ START TRANSACTION READ ONLY;
 ROLLBACK;
 
 -- name: set_timeouts(lock_ms, statement_ms)
--- In whole seconds here, for metadata and rows. A statement's time is bounded by the client.
-SET SESSION lock_wait_timeout = GREATEST(1, (:lock_ms + 999) DIV 1000),
-            innodb_lock_wait_timeout = GREATEST(1, (:lock_ms + 999) DIV 1000);
+-- In whole seconds here, for metadata and rows. A statement's time is bounded by the client, and what it leaves behind
+-- then must not go on waiting. Who is gone without a word, or stopped, keeps the migrators' lock no longer than a minute.
+SET SESSION lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms, :statement_ms), :lock_ms) + 999) DIV 1000),
+            innodb_lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms, :statement_ms), :lock_ms) + 999) DIV 1000),
+            wait_timeout = 60, sql_safe_updates = 0;
 
 -- name: try_lock(key)
 -- One second at a time. Local to a node of a cluster: the history's primary key is the guard that counts there.
@@ -114,8 +116,9 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
--- Whether a history of the locks is kept (recording.sql).
-SELECT count(*) FROM information_schema.tables WHERE table_schema = :schema AND table_name = :lock_history;
+-- Whether a history of the locks is kept (recording.sql): somebody else's table of that name is none.
+SELECT count(*) FROM information_schema.columns
+ WHERE table_schema = :schema AND table_name = :lock_history AND column_name = 'ended_at';
 
 -- name: floor_row()
 -- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
@@ -150,7 +153,7 @@ UPDATE {{lock}} SET served_ticket = 0 WHERE served_ticket > 0;
 UPDATE {{lock}}
    SET meta = LEFT(SHA2(CONCAT_WS('/', UUID(), RAND(), RAND(), UTC_TIMESTAMP(6), CONNECTION_ID(), @@hostname, @@port,
                                   @@server_id), 256), 32)
- WHERE name = '' AND NOT meta REGEXP '^[0-9a-f]{32}$';
+ WHERE name = '' AND meta NOT REGEXP '^[0-9a-f]{32}$';
 
 -- name: structure(schema, lock, status, waiter, holder)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the

@@ -252,18 +252,19 @@ void ServerConnection::note_variables() {
 
 // What cannot be brought along with each statement must be right already.
 void ServerConnection::check_settings(Deadline deadline) {
-  unsigned status = 0;
-  mariadb_get_infov(connection_, MARIADB_CONNECTION_SERVER_STATUS, &status);
-  if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
-    throw Failure(Cause::rejected,
-                  "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
-                  "prepared statements no session setting is made: set autocommit=1 there");
   try {
     query(std::string(variables), deadline);
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::disconnected && failure.cause() != Cause::timed_out) throw;
     throw Failure(Cause::refused, failure.what(), failure.code());
   }
+  // As the answer to a statement says it: what is run at the login (init_connect) comes after the login's own.
+  unsigned status = 0;
+  mariadb_get_infov(connection_, MARIADB_CONNECTION_SERVER_STATUS, &status);
+  if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
+    throw Failure(Cause::rejected,
+                  "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
+                  "prepared statements no session setting is made: set autocommit=1 there");
   note_variables();
 }
 

@@ -29,8 +29,10 @@ COMMIT;
 ROLLBACK;
 
 -- name: set_timeouts(lock_ms, statement_ms)
--- For this transaction only, so that it works behind a pooler.
+-- For this transaction only, so that it works behind a pooler. Who is gone without a word, or stopped, keeps what it has
+-- locked no longer than a minute.
 SELECT set_config('lock_timeout', (:lock_ms::bigint)::text, true),
+       set_config('idle_in_transaction_session_timeout', '60s', true),
        set_config('statement_timeout', (:statement_ms::bigint)::text, true);
 
 -- name: try_lock(key)
@@ -128,8 +130,9 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
--- Whether a history of the locks is kept (recording.sql).
+-- Whether a history of the locks is kept (recording.sql): somebody else's table of that name is none.
 SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+       JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = 'ended_at' AND NOT a.attisdropped
  WHERE n.nspname = :schema::text AND c.relname = :lock_history::text;
 
 -- name: floor_row()

@@ -100,8 +100,8 @@ SELECT count(*) FROM {{lock}}
    AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
--- Whether a history of the locks is kept (recording.sql).
-SELECT count(*) FROM main.sqlite_master WHERE :schema = 'main' AND type = 'table' AND name = :lock_history;
+-- Whether a history of the locks is kept (recording.sql): somebody else's table of that name is none.
+SELECT count(*) FROM pragma_table_info(:lock_history, 'main') WHERE :schema = 'main' AND name = 'ended_at';
 
 -- name: floor_row()
 -- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.

@@ -91,3 +91,42 @@ TEST_CASE("who looks while the first version is made takes it for no drift, howe
     CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
   }
 }
+
+TEST_CASE("a database that has no connection to lend for more than a second is waited for") {
+  const auto test_database = opener().server_database();
+  Proxy proxy(*test_database);
+  proxy.delay(1200ms);
+  schema::Options options;
+  options.observer = [&](std::string_view) { proxy.pass(); };  // by then it has begun
+  const auto report = schema::up(test_database->url_at(proxy.address()), options);
+  CHECK_MESSAGE(report.state == schema::SchemaState::good, report.message);
+}
+
+TEST_CASE("what a lease comes in between while the tables are taken back is told as it is, and can be made whole") {
+  const auto test_database = opener().server_database();
+  const auto url = test_database->url();
+  REQUIRE(schema::up(url).state == schema::SchemaState::good);
+  Admin admin(*test_database), reader(*test_database);
+  reader.run("BEGIN");
+  CHECK(reader.number("SELECT count(*) FROM resource_lock_waiter") == 0);
+  schema::Options options;
+  options.timeouts.ddl_lock = 1s;
+  options.observer = [&](std::string_view text) {
+    if (text.find("trying again") == std::string_view::npos) return;
+    if (admin.number("SELECT count(*) FROM resource_lock WHERE name = 'job'") == 0) {
+      admin.run("INSERT INTO resource_lock (name, token, owner, expires_at) VALUES ('job', 0, '" +
+                std::string(32, 'a') + "', 9000000000000000)");
+      reader.run("ROLLBACK");
+    }
+  };
+  const auto down = schema::down(url, 0, options);
+  CHECK(down.state == schema::SchemaState::locked);
+  CHECK_MESSAGE(down.message.find("1 live lease") != std::string::npos, down.message);
+  // Where DDL belongs to a transaction nothing is left of it.
+  const bool in_part = opener().name == "mysql";
+  CHECK_MESSAGE((down.message.find("while version 1 is not whole") != std::string::npos) == in_part, down.message);
+  CHECK(admin.number("SELECT count(*) FROM resource_lock WHERE name = 'job'") == 1);
+  const auto up = schema::up(url);
+  CHECK_MESSAGE(up.state == schema::SchemaState::good, up.message);
+  CHECK(schema::check(url).state == schema::SchemaState::good);
+}
