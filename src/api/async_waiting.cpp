@@ -90,7 +90,10 @@ void Engine::Async::next_in_line(Acquire& before) {
   if (found == queues_.end()) return;
   auto& queue = found->second;
   queue.occupied = false;
-  const auto seen = before.granted ? BootClock::now() : before.seen;
+  // Who shares the name, or has a permit of it, keeps nobody out by that: the next one looks at once.
+  auto shut = before.granted && (before.granted->mode() == Mode::exclusive || planted("sharer_shuts")) ? before.granted
+                                                                                                       : nullptr;
+  const auto seen = shut ? BootClock::now() : before.seen;
   queue.seen = seen != Instant{};
   while (!queue.order.empty() && !parked_.contains(queue.order.front())) queue.order.pop_front();
   if (queue.order.empty() || closed_) {
@@ -102,7 +105,7 @@ void Engine::Async::next_in_line(Acquire& before) {
   auto parked = unpark(id);
   const auto acquire =
       std::make_shared<Acquire>(core_->acquirer(), id, name, parked.options, parked.deadline, true, parked.called);
-  acquire->work.wait_at_once(std::move(before.granted));
+  acquire->work.wait_at_once(std::move(shut));
   acquire->seen = seen;
   acquire->first_in_queue = queue.occupied = true;
   begin(acquire, std::move(parked.on_stop), std::move(parked.handler));

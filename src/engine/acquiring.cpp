@@ -40,8 +40,8 @@ Acquired Acquirer::acquire(const Name& name, const LockOptions& given, const Pat
   std::shared_ptr<Lease> held;
   std::exception_ptr broken;
   try {
-    // Who is in line in this process comes first, but for those who do not wait.
-    if (!patience.waits || !context.queues->is_next_in_line(name.text()))
+    // Who is in line in this process comes first, but for those who do not wait, or whose node is in.
+    if (!patience.waits || !context.queues->is_next_in_line(name.text()) || request.enters_by_node(context))
       held = parts.attempts.try_first(request, patience);
     if (!held) held = parts.reentry.enter_by_job(request, patience.deadline);
     if (!held && patience.lasts()) held = QueuedAcquire(parts, request, patience).wait();

@@ -156,7 +156,8 @@ std::optional<Acquired> AsyncAcquire::first() {
     acquirer_->parts.context.ensure_running();
     const bool in_vain = answer_ == BatchAnswer::refused && is_in_vain();
     const bool asked = answer_ == BatchAnswer::granted || answer_ == BatchAnswer::broken || in_vain;
-    const bool waits = !at_last_ && (in_line_ || (patience_.waits && acquirer_->parts.context.queues->anybody(name)));
+    const bool waits = !at_last_ && (in_line_ || (patience_.waits && acquirer_->parts.context.queues->anybody(name))) &&
+                       !request_.enters_by_node(acquirer_->parts.context);
     if (!asked && !waits) {
       if (answer_ == BatchAnswer::none && !request_.unanswered) request_.first_sent = BootClock::now();
       // A step is over when a request is: it goes on in line.

@@ -5,6 +5,7 @@
 #include "engine/session_id.hpp"
 #include "types/annotated_mutex.hpp"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -129,6 +130,13 @@ void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instan
 void Context::watch(const std::shared_ptr<Lease>& held) {
   timer.watch(held);
   renewer.add(held);
+}
+
+bool Context::is_inside(const Name& name) const {
+  const auto now = BootClock::now();
+  return std::ranges::any_of(timer.watched(), [&](const std::shared_ptr<Lease>& held) {
+    return held->mode() == Mode::node && held->name() == name.text() && held->valid(now);
+  });
 }
 
 void Context::forget(const std::shared_ptr<Lease>& held) noexcept {

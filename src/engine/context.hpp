@@ -84,6 +84,8 @@ class Context : public std::enable_shared_from_this<Context> {
   // Has the grant renewed, and its end told, by what its terms are now.
   void watch(const std::shared_ptr<Lease>& held);
   void forget(const std::shared_ptr<Lease>& held) noexcept;
+  // Whether an entry of our node into the name is held by this engine: then a further one waits for nobody.
+  bool is_inside(const Name& name) const;
   // Whoever lets go of it may be the first to look at it after its end.
   void tell_if_lost(const std::shared_ptr<Lease>& held) noexcept;
   // A grant was made to this thread or its job: threads of that job that wait for the name may enter it.

@@ -28,6 +28,11 @@ struct GrantRequest {
   // Whether somebody could wait for it: only then is it worth a row.
   bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
 
+  // Who is in line waits for the node to come out, and so is nobody to wait behind.
+  bool enters_by_node(const Context& context) const {
+    return mode == Mode::node && context.is_inside(name) && !planted("node_waits_behind");
+  }
+
   SessionId actor_of(const Context& context) const {
     if (options.job) return {context.engine_id, id_of(options.job.name())};
     return {context.engine_id, job ? std::string_view{job->id} : std::string_view{owner}};

@@ -37,6 +37,7 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       adopt_holder_(
           all.at("adopt_holder", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
       look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "node", "permits", "limit", "ticket"})),
+      holder_lease_(all.at("holder_lease", {"name", "owner", "token"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
       on_connection_(std::move(on_connection)),
@@ -135,6 +136,15 @@ std::optional<Mode> Holders::adopt(const LeaseKey& from, const AcquireRequest& t
     if (answer.rows() > 0) mode = proved(answer.integer(0, 0)) > 0 ? Mode::permits : Mode::shared;
   });
   return mode;
+}
+
+std::optional<Duration> Holders::lease_of(const LeaseKey& key, Deadline deadline) const {
+  std::optional<Duration> lease;
+  const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
+  ask(holder_lease_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) lease = Duration{answer.integer(0, 0)};
+  });
+  return lease;
 }
 
 Availability Holders::look(const AcquireRequest& ask, Deadline deadline) const {

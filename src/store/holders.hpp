@@ -41,6 +41,8 @@ class Holders {
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) const;
   // The mode in which it is held. Empty: it is not `from`'s any more.
   std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) const;
+  // Empty: there is no such holder.
+  std::optional<Duration> lease_of(const LeaseKey& key, Deadline deadline) const;
   Availability look(const AcquireRequest& ask, Deadline deadline) const;
   // From an exclusive lease to a shared one, and back: the new owner's token. Empty: it is not the key's any more; or
   // there are others.
@@ -55,7 +57,7 @@ class Holders {
             Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
-      &adopt_holder_, &look_to_join_, &downgrade_, &upgrade_;
+      &adopt_holder_, &look_to_join_, &holder_lease_, &downgrade_, &upgrade_;
   const OnConnection on_connection_;
   const Notify notify_;
 };

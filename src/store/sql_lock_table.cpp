@@ -237,6 +237,9 @@ class SqlLockTable final : public LockTable {
     return fence_text(dialect_, statements_, home_->installation(), key, FenceSender::another);
   }
 
+  std::optional<Duration> lease_of_holder(const LeaseKey& key, Deadline deadline) override {
+    return holders_->lease_of(key, deadline);
+  }
   std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {
     return asked(ask_->inspect, {name}, deadline, [](const Answer& answer) -> std::optional<Holder> {
       if (answer.rows() == 0) return std::nullopt;

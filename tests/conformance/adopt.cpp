@@ -287,3 +287,21 @@ TEST_CASE("a grant is renewed for who is no Lock, by the length it had or anothe
   CHECK(engine.inspect("job")->left > 59min);
   CHECK(engine.adopt("job", grant)->release() == Released::freed);
 }
+
+TEST_CASE("one of several who hold a name is renewed and adopted by the length of its own lease") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  for (const bool adopts : {false, true}) {
+    INFO("adopts: " << adopts);
+    const LockOptions longest{.mode = Mode::shared, .lease = 8h}, mine{.mode = Mode::shared, .lease = 1h};
+    auto other = engine.lock("job", longest);
+    const auto grant = engine.lock("job", mine).detach();
+    CHECK(other.release() == Released::freed);
+    if (!adopts) CHECK(engine.renew("job", grant));
+    const auto adopted = adopts ? engine.adopt("job", grant) : std::nullopt;
+    CHECK(adopted.has_value() == adopts);
+    CHECK(engine.sharers("job").at(0).left <= 1h);
+    if (adopts) CHECK(adopted->remaining() <= 1h);
+    free_by_force(engine, "job");
+  }
+}

@@ -470,3 +470,24 @@ TEST_CASE("a Lock that was released before is answered at once what became of it
   REQUIRE(here.loop.run_until([&] { return end.has_value(); }));
   CHECK(end == Released::was_lost);
 }
+
+TEST_CASE("readers and permits that are asked for behind each other come in as long as there is room") {
+  EngineOptions patient;
+  patient.polling = {.first = 1h, .longest = 1h};
+  Looped here(patient);
+  constexpr int many = 20;
+  for (const auto mode : {Mode::shared, Mode::permits}) {
+    const std::string name(to_string(mode));
+    LockOptions options;
+    options.mode = mode;
+    options.limit = mode == Mode::permits ? many : 0;
+    options.reentrance = Reentrance::none;
+    std::vector<Answer> answers(many);
+    for (auto& answer : answers) here.engine.async_try_lock_for(name, far_longer(), options, answer.handler());
+    for (auto& answer : answers) {
+      REQUIRE(here.loop.run_until([&] { return answer.there(); }));
+      REQUIRE(answer->has_value());
+      CHECK((**answer).valid());
+    }
+  }
+}

@@ -1,6 +1,8 @@
 // The promise that a writer becomes a reader and a reader a writer without a gap, the latter only where it is alone.
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/readers.hpp"
+#include "types/owner.hpp"
 
 #include <doctest/doctest.h>
 
@@ -132,4 +134,38 @@ TEST_CASE("a writer that waits does not keep the only reader from writing, and c
   const auto next = waiting.get();
   REQUIRE(next);
   CHECK(next->token() > written);
+}
+
+TEST_CASE("who waits elsewhere for a writer that becomes a reader hears of it") {
+  Database database;
+  EngineOptions patient;
+  patient.polling = {.first = 1h, .longest = 1h};
+  auto engine = apart(database), other = database.engine(patient);
+  auto lock = engine.lock("a", {.lease = 1h});
+  auto waiting = std::async(std::launch::async, [&] {
+    return answered([&] { return other.try_lock_for("a", far_longer(), {.mode = Mode::shared, .lease = 1h}); });
+  });
+  CHECK(eventually(
+      [&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'a'") > 0; }));
+  lock.downgrade();
+  CHECK(waiting.get());
+  CHECK(lock.valid());
+}
+
+TEST_CASE("what an earlier gate has left of a reader keeps it from none that is made of a writer") {
+  Database database;
+  const auto table = open_table(database.url());
+  auto engine = apart(database);
+  const Name name("a");
+  const auto owner = random_identity();
+  store::AcquireRequest ask{name, owner, "node", "label", "0123456789abcdef0123456789abcdef", 1h, {}, ""};
+  ask.mode = Mode::shared;
+  const auto acquire = [&] { return patiently([&] { return table->acquire(ask, soon()); }).token; };
+  REQUIRE(acquire());
+  database.admin().expire("a");
+  auto lock = engine.lock("a", {.lease = 1h});
+  lock.downgrade();
+  CHECK(acquire());
+  CHECK(lock.valid());
+  free_by_force(engine, "a");
 }

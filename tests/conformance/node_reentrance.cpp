@@ -509,3 +509,28 @@ TEST_CASE("there is room for as many entries as come") {
   CHECK(engine.inspect("job")->entries == 100);
   CHECK(engine.release_all().still_held == 99);
 }
+
+TEST_CASE("who is inside by its node may enter again while another thread of its engine waits for it to come out") {
+  Database database;
+  auto engine = database.engine(of_node("node"));
+  const LockOptions alone{.reentrance = Reentrance::none};
+  auto outer = engine.lock("job");
+  auto waiting = std::async(std::launch::async, [&] { return engine.try_lock_for("job", far_longer(), alone); });
+  const auto in_line = [&] { return engine.stats().waiting["job"]; };
+  CHECK(eventually([&] { return in_line() == 1; }));
+  for (const bool locked : {false, true}) {
+    INFO("locked: " << locked);
+    if (locked) database.admin().block("job");
+    auto asked = std::async(std::launch::async, [&] { return engine.try_lock_for("job", far_longer()); });
+    if (locked) {
+      CHECK(eventually([&] { return in_line() == 2; }));
+      database.admin().unblock();
+    }
+    const auto inner = asked.get();
+    REQUIRE(inner);
+    CHECK(inner->token() == outer.token());
+  }
+  CHECK(waiting.wait_for(0s) == std::future_status::timeout);
+  outer.release();
+  CHECK(waiting.get());
+}

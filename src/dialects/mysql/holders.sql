@@ -287,12 +287,18 @@ UPDATE {{lock}} l
    AND EXISTS (SELECT 1 FROM {{holder}} h
                 WHERE h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner LOCK IN SHARE MODE);
 
+-- name: holder_lease(name, owner, token)
+-- The length of a holder's lease; the gate's is that of the longest it has had.
+SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet matched
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. The answer is its token.
+-- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+DELETE h FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' AND h.gate <> '' /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, GREATEST(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us

@@ -280,24 +280,29 @@ SELECT CASE WHEN count(*) = 1 THEN 1
                     (SELECT ' (' || i.meta || ')' FROM {{lock}} AS i WHERE i.name = ''), ', without a floor row')
                   || left(count(*)::text, 0))::int END FROM f;
 
+-- name: holder_lease(name, owner, token)
+-- The length of a holder's lease; the gate's is that of the longest it has had.
+SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name::text AND h.owner = :owner::text AND h.token = :token::bigint;
+
 -- name: downgrade(name, owner, token, new_owner, gate, lease)
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. The answer is its token.
+-- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token, and whether somebody waits.
 WITH l AS (
   UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
          expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
+old AS (DELETE FROM {{holder}} AS h USING l WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner),
 first AS (
   INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
   SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, {{now}}, l.expires_at, l.reopens_at,
          l.lease_us
     FROM l
   RETURNING token)
-SELECT token FROM first
+SELECT f.token, CASE WHEN l.wanted_until > {{now}} THEN {{notify}} ELSE 0 END FROM first AS f, l
 UNION ALL
-SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS g ON g.name = h.name AND g.owner = h.gate
+SELECT h.token, 0 FROM {{holder}} AS h JOIN {{lock}} AS g ON g.name = h.name AND g.owner = h.gate
  WHERE h.name = :name::text AND h.owner = :new_owner::text AND h.token = :token::bigint + 1;
 
 -- name: upgrade(name, owner, token, new_owner, lease) -> packet

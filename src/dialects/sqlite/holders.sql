@@ -222,9 +222,16 @@ UPDATE {{lock}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
 UPDATE {{holder}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 
+-- name: holder_lease(name, owner, token)
+-- The length of a holder's lease; the gate's is that of the longest it has had.
+SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. The answer is its token.
+-- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token.
+DELETE FROM {{holder}}
+ WHERE name = :name AND gate <> ''
+   AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, max(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us

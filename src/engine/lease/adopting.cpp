@@ -30,14 +30,21 @@ std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, cons
                 fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
                             "but entered (Reentrance::node)",
                             in_quotes(name.text()), number(grant.token), in_quotes(row->node)));
-  auto known = options;
-  if (!known.lease) known.lease = row->lease;
-  const auto terms = context_.policy.terms_of(known);
+  store::LeaseKey from{name.text(), grant.owner, grant.token};
+  from.mode = row->mode;
   const auto before = adoptions_.take(name.text(), grant);
   auto heir = before.value_or(random_identity());
   if (!shared && row->owner != grant.owner && row->owner != heir) return nullptr;
-  store::LeaseKey from{name.text(), grant.owner, grant.token};
-  from.mode = row->mode;
+  const auto terms = [&] {
+    try {
+      auto known = options;
+      if (!known.lease) known.lease = lease_of(from, before ? std::string_view{heir} : std::string_view{}, *row);
+      return context_.policy.terms_of(known);
+    } catch (...) {
+      if (before) adoptions_.note(name.text(), grant, heir);
+      throw;
+    }
+  }();
   const SessionId actor(context_.engine_id, options.job ? id_of(options.job.name()) : heir);
   store::AcquireRequest to{name,
                            heir,
@@ -72,16 +79,30 @@ std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, cons
   return held;
 }
 
+// The row of a name that several hold has the longest lease of them. `heir`: who may have it by now, or empty.
+Duration Adopter::lease_of(store::LeaseKey key, std::string_view heir, const Holder& row) {
+  if ((key.mode != Mode::shared && key.mode != Mode::permits) || planted("longest_lease_adopted")) return row.lease;
+  for (const auto owner : {std::string_view{key.owner}, heir}) {
+    if (owner.empty()) continue;
+    key.owner = owner;
+    const auto lease =
+        context_.retry(context_.soon(), [&](Deadline until) { return context_.table->lease_of_holder(key, until); });
+    if (lease) return *lease;
+  }
+  return row.lease;  // it is nobody's, which who asks is about to be told
+}
+
 bool Adopter::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
+  store::LeaseKey key{name.text(), grant.owner, grant.token};
   if (lease) {
     static_cast<void>(context_.policy.with_margin({*lease}));  // nobody could trust less
   } else {
     const auto row = inspector_.inspect(name);
     if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner)))
       return false;
-    lease = row->lease;
+    key.mode = row->mode;
+    lease = lease_of(key, {}, *row);
   }
-  store::LeaseKey key{name.text(), grant.owner, grant.token};
   const auto renews = [&](Mode mode) {
     key.mode = mode;
     return context_.retry(context_.soon(), [&](Deadline until) {

@@ -27,6 +27,7 @@ class Adopter {
   void detach(const std::shared_ptr<Lease>& held);
 
  private:
+  Duration lease_of(store::LeaseKey key, std::string_view heir, const Holder& row);
   void name_nobody(const Lease& held) noexcept;
 
   Context& context_;

@@ -110,7 +110,7 @@ QueuedAcquire::Step QueuedAcquire::attend() {
   }
   // Nothing can be written just now: later, before anything else.
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
-  if (status.head && !(in_turn_ && request_.ticket == 0))
+  if ((status.head && !(in_turn_ && request_.ticket == 0)) || request_.enters_by_node(context_))
     if (auto held = lead(status)) return held;
   wait_request_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
   return std::nullopt;

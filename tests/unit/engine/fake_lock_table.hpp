@@ -156,6 +156,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return adopted ? std::optional(Mode::exclusive) : std::nullopt;
   }
 
+  std::optional<Duration> lease_of_holder(const store::LeaseKey&, Deadline) override { return std::nullopt; }
+
   std::function<void()> before_downgrading{};
   std::optional<Token> downgrade(const store::LeaseKey& from, std::string_view new_owner, Deadline) override {
     if (before_downgrading) before_downgrading();
