@@ -5,7 +5,6 @@
 #include "engine/session_id.hpp"
 #include "types/annotated_mutex.hpp"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -134,9 +133,8 @@ void Context::watch(const std::shared_ptr<Lease>& held) {
 
 bool Context::is_inside(const Name& name) const {
   const auto now = BootClock::now();
-  return std::ranges::any_of(timer.watched(), [&](const std::shared_ptr<Lease>& held) {
-    return held->mode() == Mode::node && held->name() == name.text() && held->valid(now);
-  });
+  return timer.any(
+      [&](const Lease& held) { return held.mode() == Mode::node && held.name() == name.text() && held.valid(now); });
 }
 
 void Context::forget(const std::shared_ptr<Lease>& held) noexcept {

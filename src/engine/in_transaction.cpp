@@ -227,8 +227,8 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
         }
         throw Error(
             Fault::misuse,
-            fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before: what "
-                        "it has committed is stored, and nothing is run again",
+            fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before, or it "
+                        "has written a table without transactions: that is stored, and nothing is run again",
                         in_quotes(first.name())));
       }
     } catch (const Error& error) {

@@ -171,11 +171,17 @@ std::string LockRecording::told(bool made, bool changed) const {
 bool LockRecording::replace(bool made) {
   const Turn turn(*this);
   if (settled(made)) return false;
-  in_transaction([&](const Send& send, std::string& undo) {
+  bool theirs = false;
+  try {
     if (parts_.table) check_history_table();
+  } catch (const MigrationError&) {
+    if (made || parts_.drops.empty()) throw;
+    theirs = true;  // what writes into it goes, and the table stays
+  }
+  in_transaction([&](const Send& send, std::string& undo) {
     if (made) send(statements_->text("recording_table"));
     // From here on it is not said to be complete until it is.
-    if (parts_.table && statements_->has("recording_undone")) send(statements_->text("recording_undone"));
+    if (parts_.table && !theirs && statements_->has("recording_undone")) send(statements_->text("recording_undone"));
     if (made && !parts_.drops.empty() && statements_->has("recording_hold")) {
       send(statements_->text("recording_hold"));
       undo = statements_->text("recording_let_go");
@@ -183,7 +189,7 @@ bool LockRecording::replace(bool made) {
     for (const auto& drop : parts_.drops) send(drop);
     if (made)
       for (const auto& trigger : statements_->triggers()) send(trigger);
-    else if (parts_.table) send(statements_->text("recording_drop"));
+    else if (parts_.table && !theirs) send(statements_->text("recording_drop"));
   });
   if (made && statements_->has("recording_done"))
     connection_->script(statements_->text("recording_done"), ddl_deadline());

@@ -503,6 +503,17 @@ TEST_CASE("a table of somebody else that has the history's name is refused befor
   CHECK_MESSAGE(down.state == SchemaState::good, down.message);
   CHECK(database.admin().number("SELECT count(*) FROM resource_lock_history") == 1);
   CHECK(schema::up(database.url()).state == SchemaState::good);
+  // One that has taken the place of ours is left alone, and what writes into it goes: the way out of it.
+  database.admin().run("DROP TABLE resource_lock_history");
+  CHECK(schema::make_history(database.url()).changed);
+  database.admin().run("ALTER TABLE resource_lock_history RENAME TO kept_elsewhere");
+  database.admin().run("CREATE TABLE resource_lock_history (id INTEGER PRIMARY KEY, note VARCHAR(20))");
+  CHECK(schema::drop_history(database.url()).changed);
+  {
+    auto engine = database.engine();
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_history") == 0);
   const auto nowhere = opener().test_database();
   const auto missing = schema::make_history(nowhere->url());
   CHECK(missing.state == SchemaState::pending);

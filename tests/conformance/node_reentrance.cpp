@@ -514,14 +514,16 @@ TEST_CASE("who is inside by its node may enter again while another thread of its
   Database database;
   auto engine = database.engine(of_node("node"));
   const LockOptions alone{.reentrance = Reentrance::none};
+  std::future<std::optional<Lock>> waiting;  // ends behind what it waits for
   auto outer = engine.lock("job");
-  auto waiting = std::async(std::launch::async, [&] { return engine.try_lock_for("job", far_longer(), alone); });
+  waiting = std::async(std::launch::async, [&] { return engine.try_lock_for("job", far_longer(), alone); });
   const auto in_line = [&] { return engine.stats().waiting["job"]; };
   CHECK(eventually([&] { return in_line() == 1; }));
   for (const bool locked : {false, true}) {
     INFO("locked: " << locked);
+    if (locked && opener().name == "sqlite") continue;  // there it would be all of the file
     if (locked) database.admin().block("job");
-    auto asked = std::async(std::launch::async, [&] { return engine.try_lock_for("job", far_longer()); });
+    auto asked = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 20s * slowness()); });
     if (locked) {
       CHECK(eventually([&] { return in_line() == 2; }));
       database.admin().unblock();

@@ -19,8 +19,8 @@ ROLLBACK;
 -- name: set_timeouts(lock_ms, statement_ms)
 -- In whole seconds here, for metadata and rows. A statement's time is bounded by the client, and what it leaves behind
 -- then must not go on waiting. Who is gone without a word, or stopped, keeps the migrators' lock no longer than a minute.
-SET SESSION lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms, :statement_ms), :lock_ms) + 999) DIV 1000),
-            innodb_lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms, :statement_ms), :lock_ms) + 999) DIV 1000),
+SET SESSION lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms + 0, :statement_ms + 0), :lock_ms) + 999) DIV 1000),
+            innodb_lock_wait_timeout = GREATEST(1, (IF(:statement_ms > 0, LEAST(:lock_ms + 0, :statement_ms + 0), :lock_ms) + 999) DIV 1000),
             wait_timeout = 60, sql_safe_updates = 0;
 
 -- name: try_lock(key)

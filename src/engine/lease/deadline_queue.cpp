@@ -3,6 +3,7 @@
 
 #include "engine/lease/lease.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace dlock::engine {
@@ -19,6 +20,10 @@ std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
   grants.reserve(heap_.size());
   for (const auto& entry : heap_) grants.push_back(entry.held);
   return grants;
+}
+
+bool DeadlineQueue::any(const std::function<bool(const Lease&)>& is) const {
+  return std::ranges::any_of(heap_, [&](const Entry& entry) { return is(*entry.held); });
 }
 
 void DeadlineQueue::set(std::size_t index, Entry&& entry) noexcept {

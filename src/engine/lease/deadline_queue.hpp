@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,7 @@ class DeadlineQueue {
   bool has(const Lease& held) const noexcept;
   // All that are in it, in no order.
   std::vector<std::shared_ptr<Lease>> all() const;
+  bool any(const std::function<bool(const Lease&)>& is) const;
 
   // So that one more is put in without asking for memory.
   void make_room();

@@ -222,6 +222,9 @@ struct LeaseRenewer::State : Worker {
           refused.push_back(held);
           return;
         }
+        if (const auto asked = BootClock::now(); wants_its_turn(*held, asked))
+          if (const auto waited = take_turn(*held, lease); waited && waited->outcome != store::Renewed::not_known_yet)
+            return settle(held, lease, *waited, asked, next, refused);
         try_again(held, next, "the row is locked by another transaction");
         return;
       case store::Renewed::lost:
@@ -230,6 +233,21 @@ struct LeaseRenewer::State : Worker {
         if (!held->ended()) refused.push_back(held);
         return;
     }
+  }
+
+  // Who comes to a name that many hold, or goes, has its row locked until that is committed: where there are always
+  // some, a renewal of all leases, which waits for no row, never has its turn. Then it is asked for by itself, and
+  // waits.
+  static bool wants_its_turn(const Lease& held, Instant now) {
+    return held.mode() != Mode::exclusive && held.remaining(now) < held.terms().asked() / 2 &&
+           !planted("no_turn_waited_for");
+  }
+  std::optional<store::Renewal> take_turn(const Lease& held, Duration lease) {
+    try {
+      auto key = held.key();
+      key.lease = lease;
+      return table->extend(key, lease, {}, aside());
+    } catch (const Failure&) { return std::nullopt; }  // asked for again like the others
   }
 
   // Of those who wait in other processes.

@@ -105,6 +105,11 @@ void TrustTimer::forget(const std::shared_ptr<Lease>& held) {
   state_->ends.shrink();
 }
 
+bool TrustTimer::any(const std::function<bool(const Lease&)>& is) const {
+  const MutexLock guard(state_->mutex);
+  return state_->ends.any(is);
+}
+
 std::vector<std::shared_ptr<Lease>> TrustTimer::watched() const {
   const MutexLock guard(state_->mutex);
   return state_->ends.all();

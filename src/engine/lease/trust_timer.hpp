@@ -5,6 +5,7 @@
 #include "engine/event_queue.hpp"
 #include "engine/lease/lease.hpp"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,8 @@ class TrustTimer {
   void forget(const std::shared_ptr<Lease>& held);
   // All that is watched: each grant from its beginning until it is forgotten, or its trust has run out.
   std::vector<std::shared_ptr<Lease>> watched() const;
+  // Whether one of them is so. `is` must not block, nor call anything here.
+  bool any(const std::function<bool(const Lease&)>& is) const;
 
  private:
   struct State;

@@ -211,8 +211,10 @@ TEST_CASE("a transaction that the server has undone is open no more, whatever th
     CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
   };
   for (const bool native : {true, false}) {
-    // Elsewhere such a transaction has failed, and a runner's driver says so itself.
-    if (!native && opener().name != "mysql") continue;
+    // On PostgreSQL such a transaction has failed, and a runner's driver says so itself. MySQL does not tell a runner.
+    if (!native && (opener().name != "mysql" ||
+                    scene.database->admin().text("SELECT VERSION()").find("MariaDB") == std::string::npos))
+      continue;
     for (const bool fences : {true, false}) {
       INFO((native ? "native" : "runner") << ", fences: " << fences);
       Caller caller(scene.database.server());
@@ -224,6 +226,25 @@ TEST_CASE("a transaction that the server has undone is open no more, whatever th
       if (fences) misuse([&] { lock.fence(transaction); });
       else misuse([&] { static_cast<void>(scene.engine.try_lock_in(transaction, "other")); });
     }
+  }
+}
+
+TEST_CASE("work that has made a temporary table can be run again") {
+  Scene scene;
+  auto lock = scene.engine.lock("a");
+  for (const bool native : {true, false}) {
+    INFO((native ? "native" : "runner"));
+    Caller caller(scene.database.server());
+    int runs = 0;
+    const auto work = [&] {
+      caller.run("CREATE TEMPORARY TABLE IF NOT EXISTS scratch (n int)");
+      caller.run("INSERT INTO scratch VALUES (1)");
+      if (++runs == 1) throw Error(Fault::conflict, "again");
+    };
+    const auto thrown =
+        thrown_by([&] { native ? lock.with_fence(caller.native(), work) : lock.with_fence(caller.runner(), work); });
+    CHECK_MESSAGE(!thrown.fault, thrown.text);
+    CHECK(runs == 2);
   }
 }
 
@@ -241,7 +262,7 @@ TEST_CASE("work that has written a table without transactions is not run again: 
         INFO((native ? "native" : "runner") << ", loses a deadlock: " << loses << ", writes: " << writes);
         const auto before = written();
         Caller caller(scene.database.server());
-        set_up(caller, scene);
+        if (const auto setting = scene.database.server().wait_briefly(); !setting.empty()) caller.run(setting);
         Deadlock deadlock(scene, caller);
         int runs = 0;
         const auto work = [&] {
@@ -259,7 +280,6 @@ TEST_CASE("work that has written a table without transactions is not run again: 
         CHECK(runs == (writes ? 1 : 2));
         CHECK(written() == before + (writes ? 1 : 0));
         CHECK(scene.stored() == 2);
-        check_same_session(caller);
       }
     }
   }

@@ -203,6 +203,23 @@ TEST_CASE("a row that is locked elsewhere is not known yet, not lost") {
   CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
+TEST_CASE(
+    "one of several who hold a name, whose row is always locked when leases are renewed, has its turn by itself") {
+  Bench bench;
+  dlock::LockOptions options;
+  options.lease = 4s;
+  options.mode = dlock::Mode::shared;
+  options.reentrance = dlock::Reentrance::none;
+  const auto held = bench.try_lock(options);
+  REQUIRE(held);
+  bench.table->row_locked = true;
+  const auto before = held->trusted_until();
+  CHECK(eventually([&] { return held->trusted_until() > before; }));
+  CHECK(bench.table->extensions >= 1);
+  CHECK_FALSE(held->loss());
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
+}
+
 TEST_CASE("a lease taken away by force is lost, and the reason is told") {
   Bench bench;
   const auto held = bench.try_lock(renewed_often());
