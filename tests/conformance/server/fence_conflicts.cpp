@@ -259,13 +259,14 @@ TEST_CASE("work that has written a table without transactions is not run again: 
   {
     Caller probe(scene.database.server());
     probe.run("BEGIN");
+    probe.run("INSERT INTO app VALUES (3, 3)");
     try {
       probe.run("INSERT INTO journal VALUES (0)");
     } catch (const std::exception& error) {  // where a server keeps to what can be replicated, no work can do that
       CHECK_MESSAGE(std::string(error.what()).find("GTID") != std::string::npos, error.what());
       return;
     }
-    probe.run("COMMIT");
+    probe.run("ROLLBACK");
   }
   for (const bool native : {true, false}) {
     for (const bool loses : {false, true}) {
