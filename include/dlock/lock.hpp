@@ -216,8 +216,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // The work must not end the transaction, nor may a statement in it (DDL on MySQL and MariaDB commits by itself):
   // that is misuse, told when the work is over. Nothing is run again then; what the work has committed is stored, and
   // what it wrote after that without committing is not. Nor is it run again where it has written a table that knows no
-  // transactions (MyISAM), and asks to be (which MariaDB
-  // does not tell of a session that has made temporary tables).
+  // transactions (MyISAM), and asks to be (which MariaDB does not tell of a session that has made temporary tables).
   // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit,
   // or if the commit's wait for a synchronous standby was cancelled (PostgreSQL says so by a warning, which cannot be
   // seen through a SqlRunner, nor on a connection with a notice receiver of its own); and with whatever the work

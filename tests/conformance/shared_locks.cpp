@@ -6,7 +6,6 @@
 #include "support/hands.hpp"
 #include "support/readers.hpp"
 #include "support/slowness.hpp"
-#include "types/owner.hpp"
 
 #include <doctest/doctest.h>
 
@@ -183,15 +182,11 @@ TEST_CASE("a reader whose lease was over is not renewed once a writer was there"
 
 TEST_CASE("what renews all of an engine's leases refuses a reader once a writer was there") {
   Database database;
-  const auto table = open_table(database.url());
+  const auto table = database.table();
   auto other = apart(database);
-  const Name name("a");
-  const auto owner = random_identity();
-  store::AcquireRequest ask{name, owner, "node", "label", "0123456789abcdef0123456789abcdef", 1h, {}, ""};
-  ask.mode = Mode::shared;
-  const auto granted = patiently([&] { return table->acquire(ask, soon()); });
-  REQUIRE(granted.token);
-  const store::LeaseKey key{"a", owner, *granted.token, 1h, Mode::shared};
+  Hand reader(*table, 1, "a");
+  REQUIRE(reader.reading().acquire());
+  const store::LeaseKey key{"a", reader.owner(), reader.token(), 1h, Mode::shared};
   const auto renewed = [&] { return patiently([&] { return table->renew({&key, 1}, soon()); }).at(0); };
   CHECK(renewed() == store::Renewed::yes);
   database.admin().expire("a");

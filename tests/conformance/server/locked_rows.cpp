@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <future>
+#include <optional>
 #include <vector>
 
 using namespace dlock;
@@ -105,4 +107,28 @@ TEST_CASE(
   CHECK(refusal.holder.state == State::held);
   CHECK(refusal.why == Refused::busy);
   database->admin().unblock();
+}
+
+TEST_CASE("who is inside by its node may enter again once its row is locked no more, whoever of its engine waits") {
+  ServerDatabase database;
+  EngineOptions options;
+  options.reentrance = Reentrance::node;
+  auto engine = database->engine(options);
+  std::future<std::optional<Lock>> waiting, asked;  // end behind what they wait for
+  auto outer = engine.lock("job");
+  waiting = std::async(std::launch::async,
+                       [&] { return engine.try_lock_for("job", in_vain, {.reentrance = Reentrance::none}); });
+  const auto in_line = [&](std::size_t count) {
+    return eventually([&] { return engine.stats().waiting["job"] == count; });
+  };
+  CHECK(in_line(1));
+  database->admin().block("job");
+  asked = std::async(std::launch::async, [&] { return engine.try_lock_for("job", in_vain); });
+  CHECK(in_line(2));
+  database->admin().unblock();
+  const auto inner = asked.get();
+  REQUIRE(inner);
+  CHECK(inner->token() == outer.token());
+  CHECK(waiting.wait_for(0s) == std::future_status::timeout);
+  outer.release();
 }
