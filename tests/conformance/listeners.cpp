@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <thread>
 
 using namespace dlock;
@@ -98,6 +99,24 @@ TEST_CASE("a notification while nobody is in wait() is heard by the next one") {
   for (int i = 0; i < 20; ++i) {
     holder.take_and_free("job");
     CHECK(heard(listener->wait(awaited, soon()), "job"));
+  }
+}
+
+TEST_CASE("a release is heard of a name whose holder was not known when it came") {
+  Database database;
+  make_wanted(database, "job");
+  NotifyingHolder holder(database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}}, seen_before[] = {{"job", ""}};
+  const auto listener = listener_of(database);
+  REQUIRE(listener);
+  const auto heard_as = [&](std::span<const AwaitedLock> locks, Deadline until) {
+    return heard(listener->wait(locks, until), "job");
+  };
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard_as(awaited, soon(100ms)); }));
+  for (int i = 0; i < 5; ++i) {
+    while (heard_as(awaited, soon(100ms))) {}  // listens to it now
+    holder.take_and_free("job");
+    CHECK(heard_as(seen_before, soon()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "dialects/interrupt.hpp"
 #include "faults.hpp"
 #include "signal.hpp"
+#include "types/mutant.hpp"
 #include "types/process.hpp"
 
 #include <fmt/format.h>
@@ -186,7 +187,11 @@ Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadl
         if (shown->free && !shown->now) ask_again = later(BootClock::now(), std::chrono::seconds{at_once_s});
         // Who was told that this engine is heard, and was not, must look.
         const bool told = remember(*shown) || (shown->free && waited);
-        if (auto heard = of(shown->engine); told && !heard.empty()) return heard;
+        if (!told) break;
+        auto heard = of(shown->engine);
+        // Who has just seen it hold what it has freed since is not among the awaited yet, or as somebody else's.
+        heard.everything = heard.empty() && !planted("unawaited_unheard");
+        if (!heard.empty()) return heard;
         break;
       }
       const auto next = until.no_later_than(later(asked_->since, longest_silence));
