@@ -113,7 +113,8 @@ struct EngineOptions {
   struct Polling {
     // Shorter where nothing wakes waiters (`listen` is false).
     SaturatingDuration first = std::chrono::milliseconds{20};
-    // Longer to spare a database with very many waiters.
+    // Longer to spare a database with very many waiters. Who listens looks every 7.5 s all the same: its mark on the
+    // row has to be renewed, or nobody would tell it of a release.
     SaturatingDuration longest = std::chrono::milliseconds{500};
   };
   Polling polling{};

@@ -100,8 +100,12 @@ class Engine::Call {
     const auto deadline = wait.length ? deadline_of(*wait.length) : later(BootClock::now(), limits.request);
     const bool waits = wait.length.has_value();
     const auto stop = waits ? call_.stopped_by(wait.stop) : std::stop_token{};
+    auto handle = std::make_unique<LockSet::Handle>(core_, names.size());
     const auto all = core_->acquire_all(names, options, {deadline, stop, waits});
-    if (!all.leases.empty()) return std::make_unique<LockSet::Handle>(core_, all.leases);
+    if (!all.leases.empty()) {
+      handle->take(all.leases);
+      return handle;
+    }
     if (waits) call_.check();
     const auto why = waits ? refused_after(*wait.length) : Refused::busy;
     tell(refusal, names[all.in_the_way], wait.stop.stop_requested() ? Refused::stopped : why, all.row_locked);

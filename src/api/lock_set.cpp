@@ -32,12 +32,19 @@ int weight(Released released) {
 
 }  // namespace
 
-LockSet::Handle::Handle(std::shared_ptr<Core> its_core, std::span<const std::shared_ptr<engine::Lease>> all)
-    : core(std::move(its_core)) {
-  locks.reserve(all.size());
-  for (const auto& held : all) {
-    locks.emplace_back(std::make_shared<Lock::Handle>(core, held));
-    locks.back().grant_->used();
+LockSet::Handle::Handle(std::shared_ptr<Core> its_core, std::size_t how_many) : core(std::move(its_core)) {
+  locks.reserve(how_many);
+}
+
+void LockSet::Handle::take(std::span<const std::shared_ptr<engine::Lease>> all) {
+  try {
+    for (const auto& held : all) {
+      locks.emplace_back(std::make_shared<Lock::Handle>(core, held));
+      locks.back().grant_->used();
+    }
+  } catch (...) {  // those it has are given back by their own
+    core->release_each(all.subspan(locks.size()), core->options().timeouts.release);
+    throw;
   }
   for (const auto& held : all)
     if (!planted("several_lost_in_silence")) held->tell_also(lost);

@@ -28,7 +28,7 @@ constexpr int most_in_a_row = 2;
 
 // Asks for all that are free in one statement, and gives back what it was granted where that is not all. Then it waits
 // for the name in the way as others do who want that one alone, and tries the others with it in hand.
-// Threads: one. Leaves nothing behind unless it is granted all.
+// Threads: one. Leaves nothing behind unless it is granted all, but for the at-least times of a node's names.
 class AcquireOfAll {
  public:
   // `options`: without an at-least time, which what is given back would keep.
@@ -45,7 +45,8 @@ class AcquireOfAll {
         reentrance_(options.reentrance.value_or(context_.options.reentrance)),
         held_(names.size()),
         requests_(names.size()),
-        own_(names.size()) {}
+        own_(names.size()),
+        closed_(names.size()) {}
   ~AcquireOfAll() {
     try {
       give_back();
@@ -64,6 +65,7 @@ class AcquireOfAll {
       const bool in_vain = gives_back();
       give_back();
       if (!patience_.lasts()) {
+        rethrow_broken();
         if (!row_locked_ && lingered-- > 0 && parts_.lingering.await(names_[in_the_way_], patience_)) continue;
         if (!patience_.stop.stop_requested())
           context_.tell_end(names_[in_the_way_], called_, patience_.waits, Context::said_by(options_));
@@ -79,15 +81,20 @@ class AcquireOfAll {
 
   // What is passing makes an attempt one in vain.
   bool attempt(bool first) {
-    broken_ = false;
+    broken_ = nullptr;
     try {
       return take(first);
     } catch (const Error& error) {
       if (patience_.stop.stop_requested()) return false;
       if (!is_transient(error.fault()) || !patience_.lasts()) throw;
-      broken_ = true;
+      broken_ = std::current_exception();
       return false;
     }
+  }
+
+  // Time was up while it passed: what is in the way is not a name.
+  void rethrow_broken() const {
+    if (broken_ && !patience_.stop.stop_requested() && !planted("several_broken_busy")) std::rethrow_exception(broken_);
   }
 
   bool take(bool first) {
@@ -179,7 +186,13 @@ class AcquireOfAll {
     } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
       context_.events->emit_retry(failure);
       for (const auto index : some) requests_[index]->unanswered = failure.may_have_run();
+    } catch (...) {
+      for (const auto index : some) requests_[index]->in_doubt = true;
+      throw;
     }
+    // Until each is in somebody's hands: what is thrown of one leaves none of the others behind.
+    for (Index i = 0; i < some.size(); ++i)
+      if (answers[i] && answers[i]->token && !planted("several_forgotten")) requests_[some[i]]->in_doubt = true;
     return answers;
   }
 
@@ -207,29 +220,56 @@ class AcquireOfAll {
 
   // The first of them may have ended before the last one was granted.
   bool all_valid() {
-    if (!patience_.lasts()) return true;
     const auto now = BootClock::now();
     for (Index i = 0; i < held_.size(); ++i)
-      if (!held_[i]->valid(now)) return refused(i, false);
+      if (!held_[i]->valid(now) && !planted("several_ended_kept")) return refused(i, false);
     return true;
   }
 
   // Now that there is nothing to be given back.
   bool closed() {
     if (at_least_ == Duration{} || planted("several_without_at_least")) return true;
-    for (Index i = 0; i < held_.size(); ++i)
-      if (own_[i] && !close(held_[i])) return refused(i, false);
-    return true;
+    for (Index i = 0; i < held_.size(); ++i) {
+      if (!own_[i]) continue;
+      closed_[i] = true;  // or may be
+      if (!close(held_[i])) return refused(i, false);
+    }
+    return all_valid();
   }
 
   bool close(const std::shared_ptr<Lease>& held) {
-    const auto room = held->room(BootClock::now());
-    try {
-      changes_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, context_.soon());
-      return true;
-    } catch (const Error& error) {
-      if (error.fault() != Fault::lost) throw;
-      return false;
+    for (;;) {
+      const auto lease = std::min<Duration>(held->terms().asked(), held->room(BootClock::now()));
+      try {
+        changes_.extend(held, {lease, at_least_, true}, context_.soon());
+        return true;
+      } catch (const Error& error) {
+        if (error.fault() == Fault::lost) return false;
+        // Unless max_hold leaves less by now than when it was measured.
+        const auto now = BootClock::now();
+        if (error.fault() != Fault::misuse || held->room(now) >= lease || !held->valid(now)) throw;
+      }
+    }
+  }
+
+  // Nobody has had all: what was closed before the rest was not is open again once it is given back, now or later.
+  void reopen() {
+    if (planted("several_stay_closed")) return;
+    const Deadline deadline = later(BootClock::now(), context_.options.timeouts.release);
+    bool away = false;
+    for (Index i = 0; i < held_.size(); ++i) {
+      // It is theirs as well who are inside by the same job.
+      if (!closed_[i] || !held_[i] || (reentrance_ == Reentrance::thread && context_.entries.inside(*held_[i]) > 1))
+        continue;
+      held_[i]->to_be_reopened = true;
+      if (away) continue;
+      try {
+        held_[i]->pin();
+        const auto key = held_[i]->key();
+        context_.retry(deadline,
+                       [&](Deadline until) { return context_.table->extend(key, key.lease, store::reopens, until); });
+        held_[i]->to_be_reopened = false;
+      } catch (const Error&) { away = true; }
     }
   }
 
@@ -243,6 +283,7 @@ class AcquireOfAll {
   bool wait(bool in_vain) {
     if (broken_) {
       pause_until(std::min(patience_.deadline, later(BootClock::now(), broken_pauses_.next())), patience_.stop);
+      if (!patience_.lasts()) rethrow_broken();
       return patience_.lasts();
     }
     // Two who hold what the other one wants, and each goes after that: one of them lets the other go first.
@@ -272,11 +313,13 @@ class AcquireOfAll {
       if (request) free_doubtful(*request);
       request.reset();
     }
+    reopen();
     std::vector<std::shared_ptr<Lease>> all;
+    all.reserve(held_.size());
     for (Index i = 0; i < held_.size(); ++i) {
       if (held_[i]) all.push_back(std::move(held_[i]));
       held_[i] = nullptr;
-      own_[i] = false;
+      own_[i] = closed_[i] = false;
     }
     opened_.reset();
     if (all.empty() || planted("several_kept_in_part")) return;
@@ -319,9 +362,11 @@ class AcquireOfAll {
   std::vector<std::shared_ptr<Lease>> held_;             // by their indexes among the names
   std::vector<std::unique_ptr<GrantRequest>> requests_;  // of what is asked for, until it is known what came of it
   std::vector<bool> own_;                                // granted to this one, and not entered
+  std::vector<bool> closed_;                             // its at-least time may be written
   std::optional<Index> opened_;                          // what was waited for may be entered already
   Index in_the_way_ = 0;
-  bool row_locked_ = false, broken_ = false;
+  bool row_locked_ = false;
+  std::exception_ptr broken_{};  // the last attempt, by what is passing
   int in_vain_ = 0;
   Backoff pauses_{longest_pause}, broken_pauses_{std::chrono::seconds{1}};
 };

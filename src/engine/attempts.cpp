@@ -87,13 +87,20 @@ std::optional<std::shared_ptr<Lease>> Attempts::take_up(GrantRequest& request, c
   if (!held->valid(now) && request.terms.asked() > 4 * (request.terms.margin - request.terms.delay) &&
       now < bound.at() && !bound.stopped())
     return std::nullopt;
-  request.in_doubt = false;
   held->unanswered = static_cast<bool>(request.unanswered);
   held->unnamed = request.handed;
   held->in_mode(request.mode);
   held->hand_over_state.since = now;
   held->say(request.options);
-  context_.hold(held, request.job, request.called);
+  try {
+    context_.hold(held, request.job, request.called);
+  } catch (...) {  // out of memory: it is given back as what is in doubt
+    held->let_go();
+    context_.renewer.remove(held);
+    context_.timer.forget(held);
+    throw;
+  }
+  request.in_doubt = false;
   return held;
 }
 

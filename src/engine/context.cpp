@@ -49,7 +49,7 @@ Context::Context(std::shared_ptr<store::LockTable> the_table, EngineOptions give
       events(std::make_shared<EventQueue>(options.observer, options.timeouts.request,
                                           Origin{options.label, options.node})),
       timer(events),
-      renewer(table, events, options.timeouts.request),
+      renewer(table, events, queues, options.timeouts.request),
       reaper(table, events,
              {options.reaper.every, options.reaper.retention, options.reaper.grace, options.timeouts.request,
               options.label, options.history}),

@@ -110,9 +110,9 @@ class Context : public std::enable_shared_from_this<Context> {
 
  public:
   TrustTimer timer;
+  const std::shared_ptr<WaitQueues> queues = std::make_shared<WaitQueues>(options.polling.longest);
   LeaseRenewer renewer;
   Reaper reaper;
-  const std::shared_ptr<WaitQueues> queues = std::make_shared<WaitQueues>(options.polling.longest);
   Notifier notifier;
   const std::unique_ptr<LingeringLeases> lingering;  // null: nothing lingers here
   std::atomic<bool> lingers_somewhere{false};        // as far as is known: in any engine on this table

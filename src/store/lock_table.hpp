@@ -114,6 +114,10 @@ enum class Busy {
 // What a read tells of a row that was written for a key.
 enum class LeaseStatus { unwanted, wanted, gone };
 
+// In the place of an at-least time: the one that was written ends, for the grant is of no use to who has it. Only where
+// one holds the name: that of a node is that of its other entries, too.
+constexpr Duration reopens{-1};
+
 class CallerTransaction;  // store/caller_transaction.hpp
 class WaiterTable;        // store/waiter_table.hpp
 class ReaperTable;        // store/reaper_table.hpp
@@ -156,7 +160,7 @@ class LockTable {
     return std::vector<LeaseStatus>(keys.size(), LeaseStatus::unwanted);
   }
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has
-  // the name for so long from now. Never not_known_yet.
+  // the name for so long from now; `reopens`: it has none any more. Never not_known_yet.
   virtual Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
   // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this
   // key's any more.

@@ -135,7 +135,7 @@ class SqlLockTable final : public LockTable {
   }
 
   Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
-    if (key.mode != Mode::exclusive) return holders_->extend(key, lease, at_least, deadline);
+    if (key.mode != Mode::exclusive) return holders_->extend(key, lease, std::max(at_least, Duration{}), deadline);
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count(), at_least.count()}, deadline,
                  renewed_one);
   }

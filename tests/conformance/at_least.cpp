@@ -2,6 +2,7 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 
 #include <doctest/doctest.h>
 
@@ -135,4 +136,20 @@ TEST_CASE("a waiter gets the lock when its at-least time is over, not before") {
   engine.try_lock("tick", {.at_least = 400ms}).reset();
   CHECK(engine.try_lock_for("tick", 30s).has_value());
   CHECK(since_before_the_grant.elapsed() >= 399ms);
+}
+
+TEST_CASE("an at-least time that was written for nothing ends, but for who holds the lock no more") {
+  Database database;
+  const auto table = database.table();
+  auto engine = database.engine();
+  auto lock = engine.try_lock("tick", {.lease = 1h, .at_least = 1h, .renew = false});
+  REQUIRE(lock);
+  const store::LeaseKey key{"tick", lock->owner(), lock->token()};
+  const auto reopened = [&] { return patiently([&] { return table->extend(key, 1h, store::reopens, soon()); }); };
+  CHECK(reopened() == store::Renewed::yes);
+  CHECK(database.admin().reopens_at("tick") == Duration{});
+  lock->extend(1h, 1h);
+  CHECK(lock->release() == Released::freed);
+  CHECK(reopened() == store::Renewed::lost);
+  CHECK_FALSE(engine.try_lock("tick"));
 }

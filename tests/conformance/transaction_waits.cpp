@@ -190,3 +190,27 @@ TEST_CASE("what was committed after the transaction's snapshot is conflict or gr
     }
   }
 }
+
+TEST_CASE("who waits for a name that another transaction has locked asks now and then, and no more") {
+  Database database;
+  if (database.test_database().beginnings().front().name == "immediate")
+    return;  // a file has one writer, who waits in line
+  EngineOptions rarely;
+  rarely.polling.first = rarely.polling.longest = 1h;
+  auto engine = database.engine(rarely);
+  engine.lock("a").release();
+  Caller theirs(database.test_database()), ours(database.test_database());
+  theirs.run("BEGIN");
+  REQUIRE(engine.try_lock_in(theirs.native(), "a"));
+  int asked = 0;
+  SqlRunner counted = ours.runner();
+  counted.run = [&, run = counted.run](std::string_view sql) {
+    ++asked;
+    return run(sql);
+  };
+  ours.run("BEGIN");
+  CHECK_FALSE(engine.try_lock_in(counted, "a", 2s));
+  CHECK_MESSAGE(asked < 60, asked);
+  ours.run("ROLLBACK");
+  theirs.run("ROLLBACK");
+}

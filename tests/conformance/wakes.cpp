@@ -151,3 +151,53 @@ TEST_CASE("to wait for a free lock is to wake at its release, too") {
   CHECK(wait.get());
   CHECK(database.admin().held() == 0);
 }
+
+TEST_CASE("who sleeps for long marks the name anew before its mark is over") {
+  for (const bool observes : {false, true}) {
+    INFO("observes: " << observes);
+    Database database;
+    auto holder = database.engine(), waiter = database.engine(looking_every(1h));
+    auto lock = holder.lock("job", {.lease = 1h, .reentrance = Reentrance::none});
+    auto wait = std::async(std::launch::async, [&] {
+      return observes ? waiter.wait_free("job", far_longer()) : waiter.try_lock_for("job", far_longer()).has_value();
+    });
+    REQUIRE(eventually([&] { return marked(database); }));
+    const auto until = [&] {
+      return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'");
+    };
+    const auto first = until();
+    CHECK(eventually([&] { return until() > first + 5'000'000; }, 20s * slowness()));
+    lock.release();
+    CHECK(wait.get());
+  }
+}
+
+TEST_CASE("who waits behind a lock of its own engine looks when that is not its engine's to release any more") {
+  Database database;
+  // Hears nothing, and looks at nothing by itself.
+  auto rarely = looking_every(1h);
+  rarely.listen = false;
+  auto engine = database.engine(rarely), other = database.engine();
+  auto options = renewed_often();
+  options.reentrance = Reentrance::none;
+  auto lock = engine.lock("job", options);
+  auto wait = waiting(engine);
+  REQUIRE(eventually([&] { return engine.stats().waiting["job"] == 1; }));
+  CHECK(other.force_release("job", lock.token()));
+  CHECK(wait.get());
+  CHECK(eventually([&] { return !lock.valid(); }));
+}
+
+TEST_CASE("who waits behind a lock of its own engine that is detached hears of its end wherever it is adopted") {
+  Database database;
+  auto engine = database.engine(looking_every(1h)), other = database.engine();
+  auto lock = engine.lock("job", {.lease = 1h, .reentrance = Reentrance::none});
+  auto wait = waiting(engine);
+  REQUIRE(eventually([&] { return engine.stats().waiting["job"] == 1; }));
+  const auto grant = lock.detach();
+  CHECK(eventually([&] { return marked(database); }, 20s * slowness()));
+  auto adopted = other.adopt("job", grant);
+  REQUIRE(adopted);
+  adopted->release();
+  CHECK(wait.get());
+}

@@ -155,10 +155,10 @@ SELECT r.owner,
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
 -- name: extend(name, owner, token, lease, at_least) -> wanted
--- The insert id is as a renewal's answer. :at_least, unless it is 0, moves on when the name reopens, and never back.
+-- The insert id is as a renewal's answer. :at_least, unless it is 0, moves on when the name reopens, and never back; below 0, it ends.
 UPDATE {{lock}}
    SET lease_us = :lease,
-       reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, {{now}} + :at_least)),
+       reopens_at = IF(:at_least = 0, reopens_at, IF(:at_least < 0, 0, GREATEST(reopens_at, {{now}} + :at_least))),
        expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
                     + 0 * LAST_INSERT_ID(1 + COALESCE((
                         SELECT GREATEST(0, MAX({{now}} - w.since)) * 4

@@ -134,10 +134,10 @@ SELECT l.owner, 0::bigint
 
 -- name: extend(name, owner, token, lease, at_least)
 -- Answers what a renewal does of those who wait, or 0.
--- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
+-- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back; below 0, it ends.
 UPDATE {{lock}} AS l
    SET lease_us = :lease::bigint,
-       reopens_at = CASE WHEN :at_least::bigint = 0 THEN reopens_at
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN reopens_at WHEN :at_least::bigint < 0 THEN 0
                          ELSE greatest(reopens_at, {{now}} + :at_least::bigint) END,
        expires_at = greatest(expires_at, {{now}} + :lease::bigint)
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint

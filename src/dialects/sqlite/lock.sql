@@ -80,10 +80,10 @@ RETURNING owner,
 
 -- name: extend(name, owner, token, lease, at_least)
 -- Answers what a renewal does of those who wait, or 0.
--- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
+-- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back; below 0, it ends.
 UPDATE {{lock}}
    SET lease_us = :lease,
-       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at
+       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at WHEN :at_least < 0 THEN 0
                          ELSE max(reopens_at, {{now}} + :at_least) END,
        expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token

@@ -124,6 +124,7 @@ void Adopter::detach(const std::shared_ptr<Lease>& held) {
   context_.forget(held);
   late_attempts_.expect(*held);
   if (names_its_job && !planted("detached_stays_the_jobs")) name_nobody(*held);
+  if (!planted("detach_wakes_nobody")) context_.queues->let_go_unheard(held->name());
 }
 
 // Its row says that it is no job's any more: who follows the waits of others through it would find a deadlock that is

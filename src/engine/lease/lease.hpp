@@ -185,7 +185,8 @@ class Lease {
 
   // Some attempt at this grant got no answer, and may still take effect.
   std::atomic<bool> unanswered{false};
-  bool unnamed = false;  // its row may not name its job. Set before the grant is shared.
+  bool unnamed = false;                     // its row may not name its job. Set before the grant is shared.
+  std::atomic<bool> to_be_reopened{false};  // its at-least time is to end with it, and may not have been ended yet
 
  private:
   std::atomic<bool> adrift_{false};          // moved, and not used since; here these take no room

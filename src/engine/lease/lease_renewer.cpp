@@ -9,8 +9,8 @@
 namespace dlock::engine {
 
 LeaseRenewer::LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
-                           Duration request_timeout)
-    : state_(std::make_shared<State>(std::move(table), std::move(events), request_timeout)) {}
+                           std::shared_ptr<WaitQueues> queues, Duration request_timeout)
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), request_timeout)) {}
 
 LeaseRenewer::~LeaseRenewer() { state_->finish(); }
 

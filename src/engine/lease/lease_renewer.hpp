@@ -13,10 +13,13 @@
 
 namespace dlock::engine {
 
+class WaitQueues;
+
 // Threads: any. Its thread starts with the first lease to renew, or before it.
 class LeaseRenewer {
  public:
-  LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Duration request_timeout);
+  LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
+               std::shared_ptr<WaitQueues> queues, Duration request_timeout);
   ~LeaseRenewer();  // ends renewing; does not release; waits for the statement that is under way
   LeaseRenewer(const LeaseRenewer&) = delete;
   LeaseRenewer& operator=(const LeaseRenewer&) = delete;

@@ -8,6 +8,7 @@
 #include "engine/lease/leftovers.hpp"
 #include "engine/lease/refusal.hpp"
 #include "engine/lease/renewal.hpp"
+#include "engine/wait/wait_queues.hpp"
 #include "types/mutant.hpp"
 #include "types/worker.hpp"
 
@@ -44,11 +45,13 @@ struct LeaseRenewer::State : Worker {
            (largest_share - smallest_share) * static_cast<Share>(between(Duration{}, Duration{steps}).count()) / steps;
   }
 
-  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, Duration timeout)
-      : table(std::move(the_table)), events(std::move(news)), request_timeout(timeout) {}
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
+        std::shared_ptr<WaitQueues> the_queues, Duration timeout)
+      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_queues)), request_timeout(timeout) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
+  const std::shared_ptr<WaitQueues> queues;  // of who waited for what is freed here, and is somebody else's now
   const Duration request_timeout;
   BootTimer timer;
   // The same leases: who may join a round, and when one must leave.
@@ -267,7 +270,9 @@ struct LeaseRenewer::State : Worker {
   }
 
   void lost(const std::shared_ptr<Lease>& held, Loss loss, std::string_view text) noexcept {
-    if (held->lose(loss)) events->emit_loss(held, text);
+    if (!held->lose(loss)) return;
+    events->emit_loss(held, text);
+    if (!planted("loss_wakes_nobody")) queues->let_go_unheard(held->name());
   }
 
   void run_out(const std::shared_ptr<Lease>& held) { lost(held, held->running_out(), in_words(held->running_out())); }
@@ -302,8 +307,9 @@ struct LeaseRenewer::State : Worker {
     if (!due) return;
     bool failed = false;
     try {
-      free_leftover(*table, *due, [this] { return aside(); });
+      const bool freed = free_leftover(*table, *due, [this] { return aside(); });
       due->freed = true;
+      if (freed && !planted("freed_later_unheard")) queues->wake_head(due->name);
     } catch (const std::exception&) { failed = true; }
     const MutexLock guard(mutex);
     leftovers.was_looked_for(*due, failed, BootClock::now());

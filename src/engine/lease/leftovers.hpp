@@ -28,6 +28,7 @@ struct Leftover {
   bool freed = true;  // false: it may hold the name now
   Duration lease{};   // so long it may do so
   Mode mode = Mode::exclusive;
+  Token closed{};  // of this grant of the owner's the at-least time, too, is to end
 };
 
 // Threads: one at a time, but for none().
@@ -131,7 +132,8 @@ class Leftovers {
   std::atomic<std::size_t> how_many_{0};  // for none()
 };
 
-// Frees what it holds by then. `until`: by when each statement has to be answered. Throws Failure.
-void free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until);
+// Frees what it holds by then. `until`: by when each statement has to be answered. True: it may have held something.
+// Throws Failure.
+bool free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until);
 
 }  // namespace dlock::engine

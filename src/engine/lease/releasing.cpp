@@ -66,6 +66,7 @@ Released Releaser::free(ReleaseRequest& request) {
   const auto& held = request.held;
   WakeOnExit wake(*context_.queues, request);
   try {
+    if (held->to_be_reopened) throw Error(Fault::unavailable, "its at-least time could not be ended");
     if (!request.was_lost && hand_over_.hand_over(request)) {
       if (request.unclaimed) release(request.unclaimed, context_.options.timeouts.release);
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
@@ -99,7 +100,13 @@ Released Releaser::after_release(const ReleaseRequest& request, const store::Lef
 
 Released Releaser::release_later(const ReleaseRequest& request, const Error& why) {
   const auto& held = request.held;
-  context_.renewer.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
+  context_.renewer.free_later({held->name(),
+                               held->owner(),
+                               {},
+                               false,
+                               held->longest(),
+                               held->mode(),
+                               held->to_be_reopened ? held->row_token() : Token{}});
   if (request.was_lost) return Released::was_lost;
   context_.events->emit(Event::Kind::released, *held, {},
                         fmt::format("not confirmed; at the latest it ends with its lease: {}", why.what()));
@@ -120,7 +127,7 @@ std::vector<Releaser::Given> Releaser::release_together(std::span<const std::sha
     ends[i].end = leave(one);
     if (ends[i].end) continue;
     const bool handed = !one.was_lost && context_.queues->anybody(one.held->name());
-    if (handed || one.held->mode() != Mode::exclusive) alone(one, i);
+    if (handed || one.held->mode() != Mode::exclusive || one.held->to_be_reopened) alone(one, i);
     else plain.emplace_back(std::move(one), i);
   }
   const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };

@@ -3,6 +3,7 @@
 
 #include "engine/context.hpp"
 #include "store/waiter_table.hpp"
+#include "types/mutant.hpp"
 
 namespace dlock::engine {
 
@@ -14,12 +15,24 @@ inline bool uses_marks(const Context& context) noexcept {
   return context.options.listen || context.lingers_somewhere.load();
 }
 
-// Once, and not for long: without a mark nobody notifies, and looking at intervals has to do.
-inline void mark_wanted(Context& context, const Name& name, const Deadline& deadline) {
+// With less than this left of it the name is marked anew.
+constexpr Duration mark_renewed_at = mark_length / 4;
+
+// Who sleeps looks again when the mark, whoever made it, is to be renewed. Where marks are of no use there is none.
+inline Duration until_marked_anew(const Context& context, Duration wanted_for = mark_length) noexcept {
+  constexpr Duration surely = std::chrono::milliseconds{50};
+  if (!uses_marks(context) || planted("mark_outlived")) return Duration::max();
+  return std::max(wanted_for - mark_renewed_at, Duration{}) + surely;
+}
+// Without a mark, a ticket or a row that should be there it is tried again this soon.
+constexpr Duration longest_unmarked = std::chrono::milliseconds{500};
+
+// Once, and not for long. False: its row is locked, or the database away, and nobody notifies.
+inline bool mark_wanted(Context& context, const Name& name, const Deadline& deadline) {
   try {
     context.table->waiting().want(name.text(), mark_length, deadline);
-  } catch (const Failure&) {  // its row is locked, or the database away: the next look says which
-  }
+    return true;
+  } catch (const Failure&) { return planted("unmarked_sleeps"); }
 }
 
 }  // namespace dlock::engine

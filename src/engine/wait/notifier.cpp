@@ -170,7 +170,7 @@ struct Notifier::State : Worker {
         if (leftover.owner) {
           table->waiting().remove(leftover.name, *leftover.owner, deadline);
           queues->wake_head(leftover.name);  // the next in line may have seen its ticket still
-        } else if (!queues->anybody(leftover.name)) {
+        } else if (!queues->anybody_listens(leftover.name)) {
           table->waiting().unwant(leftover.name, deadline);
         }
       } catch (const Failure& failure) {

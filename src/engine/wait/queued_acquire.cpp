@@ -109,7 +109,7 @@ QueuedAcquire::Step QueuedAcquire::attend() {
     else add_row();
   }
   // Nothing can be written just now: later, before anything else.
-  if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
+  if (row_ == RowState::wanted) until_ = later(BootClock::now(), std::min(polling_.next(), longest_unmarked));
   if ((status.head && !(in_turn_ && request_.ticket == 0)) || request_.enters_by_node(context_))
     if (auto held = lead(status)) return held;
   wait_request_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
@@ -244,7 +244,8 @@ store::Availability QueuedAcquire::look() {
 // What only the head of a line does: look, and take what it sees free. Sets until_ to when it should look again.
 std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status) {
   const auto now = BootClock::now();
-  until_ = later(now, polling_.next());
+  until_ =
+      later(now, std::min(polling_.next(), row_ == RowState::wanted ? longest_unmarked : until_marked_anew(context_)));
   if (row_ == RowState::none && now - begun_ > shown_after) row_ = RowState::wanted;
   if (parts_.lingering.lingers(request_.name.text()))
     if (auto held = attempt()) return held;
@@ -256,7 +257,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
     if (auto held = attempt()) return held;
   }
   auto availability = look();
-  if (request_.row_locked) return nullptr;
+  if (request_.row_locked) return look_again_soon();
   // What is in the way may be an attempt of this request, or of one that is over here, that took effect late.
   if (availability.owner == request_.owner) {
     request_.handed = true;
@@ -271,7 +272,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
       !planted("readers_pass_writers") && availability.shared && !availability.free && request_.mode == Mode::exclusive;
   if ((availability.queued || keeps_others_away) && request_.ticket == 0) {
     draw_ticket();
-    if (request_.ticket == 0) return nullptr;
+    if (request_.ticket == 0) return look_again_soon();
     availability = look();
   }
   if (availability.free && status.yields && availability.wanted_for > Duration{}) {
@@ -283,14 +284,14 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
     if (availability.free && !tried) {
       tried = true;
       if (auto held = attempt()) return held;
-      if (request_.row_locked) return nullptr;
+      if (request_.row_locked) return look_again_soon();
       availability = look();  // somebody was quicker
     } else if (uses_marks(context_) && !availability.free && !marked &&
-               (availability.shared || !availability.holder.starts_with(context_.engine_id)) &&
-               availability.wanted_for < mark_length / 4) {
+               (availability.shared || status.unheard || !availability.holder.starts_with(context_.engine_id)) &&
+               availability.wanted_for < mark_renewed_at) {
       // The mark is on the row before the look that decides to sleep: a release after that look notifies.
       marked = true;
-      mark();
+      if (!mark()) look_again_soon();
       if (!planted("no_second_look")) availability = look();
     } else {
       break;
@@ -298,12 +299,20 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   }
   if (context_.queues->saw(waiter_, availability.holder)) context_.notifier.attend();
   if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
+  if (availability.wanted_for > Duration{})
+    until_ = std::min(until_, later(BootClock::now(), until_marked_anew(context_, availability.wanted_for)));
   return nullptr;
 }
 
-void QueuedAcquire::mark() {
+// Without a mark, or a ticket, there may be nothing to hear.
+std::shared_ptr<Lease> QueuedAcquire::look_again_soon() noexcept {
+  until_ = std::min(until_, later(BootClock::now(), longest_unmarked));
+  return nullptr;
+}
+
+bool QueuedAcquire::mark() {
   marked_ = true;
-  mark_wanted(context_, request_.name, {context_.shortly(patience_.deadline), patience_.stop});
+  return mark_wanted(context_, request_.name, {context_.shortly(patience_.deadline), patience_.stop});
 }
 
 std::shared_ptr<Lease> QueuedAcquire::attempt(bool freed) {
@@ -361,7 +370,7 @@ std::shared_ptr<Lease> QueuedAcquire::give_up() {
   if (patience_.stop.stop_requested()) return nullptr;
   // It must not take long, and where it would it is left to the notifier.
   if (context_.within({}, trips_of_a_statement) > longest_leave_taking) {
-    if (marked_ && !context_.queues->anybody(request_.name.text()))
+    if (marked_ && !context_.queues->anybody_listens(request_.name.text()))
       context_.notifier.unwant_later(request_.name.text());
     return nullptr;
   }
@@ -373,7 +382,7 @@ std::shared_ptr<Lease> QueuedAcquire::give_up() {
       has_row_ = false;
       context_.queues->wake_head(request_.name.text());  // the next in line may have seen the ticket still
     }
-    if (marked_ && !context_.queues->anybody(request_.name.text()))
+    if (marked_ && !context_.queues->anybody_listens(request_.name.text()))
       context_.table->waiting().unwant(request_.name.text(), deadline);
   } catch (const Failure&) {  // the notifier tries again with the row; a mark is over in seconds
   }

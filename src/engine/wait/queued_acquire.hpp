@@ -60,7 +60,8 @@ class QueuedAcquire {
   bool rows_are_right();
   store::Availability look();
   std::shared_ptr<Lease> lead(const WaitQueues::WaiterState& status);
-  void mark();
+  std::shared_ptr<Lease> look_again_soon() noexcept;
+  bool mark();
   // `freed`: somebody was heard to let go of it just now.
   std::shared_ptr<Lease> attempt(bool freed = false);
   std::shared_ptr<Lease> accept(std::shared_ptr<Lease> held);

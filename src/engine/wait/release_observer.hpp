@@ -35,7 +35,8 @@ class ReleaseObserver {
   ~ReleaseObserver() {
     context_.queues->leave(waiter_);
     if (has_row_) context_.notifier.remove_later(name_.text(), owner_, doubtful_);
-    if (marked_until_ == Instant{} || patience_.stop.stop_requested() || context_.queues->anybody(name_.text())) return;
+    if (marks_again_ == Instant{} || patience_.stop.stop_requested() || context_.queues->anybody_listens(name_.text()))
+      return;
     // By another thread, and behind the row: a transaction of the caller may have locked the name, or the file.
     context_.notifier.unwant_later(name_.text());
     if (planted("mark_taken_away_at_once"))
@@ -53,17 +54,16 @@ class ReleaseObserver {
 
   // Marks the name as wanted, if that is of use and it does not know that it is. True: it did, and another look is due.
   bool marks() {
-    const auto now = BootClock::now();
-    if (!uses_marks(context_) || now < marked_until_) return false;
-    marked_until_ = later(now, mark_length / 2);
-    mark_wanted(context_, name_, {context_.shortly(patience_.deadline), patience_.stop});
-    return true;
+    if (!uses_marks(context_) || BootClock::now() < marks_again_) return false;
+    const bool marked = mark_wanted(context_, name_, {context_.shortly(patience_.deadline), patience_.stop});
+    marks_again_ = later(BootClock::now(), marked ? mark_length / 2 : longest_unmarked);
+    return marked;
   }
 
   // Of who was granted the name in a transaction: what takes its mark away would come in behind that transaction, and
   // in front of the next one. It is over by itself in seconds.
   void leave_mark() noexcept {
-    if (!planted("mark_taken_away_at_once")) marked_until_ = Instant{};
+    if (!planted("mark_taken_away_at_once")) marks_again_ = Instant{};
   }
 
   // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if
@@ -81,7 +81,8 @@ class ReleaseObserver {
     if (context_.queues->saw(waiter_, std::move(holder))) context_.notifier.attend();
     auto pause = polling_.next();
     if (opens_in > Duration{}) pause = std::min(pause, opens_in);
-    const auto until = std::min(later(BootClock::now(), pause), detector_.next());
+    auto until = std::min(later(BootClock::now(), pause), detector_.next());
+    if (marks_again_ > BootClock::now() && !planted("mark_outlived")) until = std::min(until, marks_again_);
     context_.queues->rest(waiter_, until, patience_.deadline, patience_.stop);
     if (BootClock::now() < detector_.next()) return;
     if (!rows_are_right()) return detector_.put_off();
@@ -137,7 +138,7 @@ class ReleaseObserver {
   PollingPauses polling_;
   DeadlockDetector detector_{};
   KnownWaiter known_{};
-  Instant marked_until_{};
+  Instant marks_again_{};
   bool has_row_ = false, seen_ = false;  // has_row_: or may have one; seen_: others can see it, as far as is known
   bool doubtful_ = false;                // it may be written only now
 };

@@ -31,6 +31,8 @@ bool others_run_meanwhile() noexcept {
 WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
   const MutexLock guard(mutex_, waiters_mutex);
   auto status = waiter->status_;
+  const auto line = queues_.find(waiter->name_);
+  status.unheard = line != queues_.end() && line->second.unheard;
   status.notified = waiter->notified_ && !waiter->everything_;
   waiter->notified_ = waiter->promoted_ = waiter->everything_ = false;
   waiter->nudge_ = Instant::max();

@@ -154,6 +154,7 @@ WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet
   waiting_ -= gone;
   line.granted = line.granted || granted;
   line.blocked = line.blocked && !granted;
+  line.unheard = line.unheard && !granted;
   auto promoted = promote(line, quiet, soon);
   if (line.idle() && !soon && !line.goes_round()) drop(found);
   return promoted;
@@ -175,6 +176,13 @@ bool WaitQueues::anybody(const std::string& name) const {
   return found != queues_.end() && !found->second.queue.empty();
 }
 
+bool WaitQueues::anybody_listens(const std::string& name) const {
+  if (!anybody()) return false;
+  const MutexLock guard(mutex_, waiters_mutex);
+  const auto found = queues_.find(name);
+  return found != queues_.end() && !(found->second.queue.empty() && found->second.observers.empty());
+}
+
 void WaitQueues::wake_head(std::string_view name, bool yields) {
   if (!anybody() && rounds_.load() == 0) return;
   const MutexLock guard(mutex_, waiters_mutex);
@@ -186,6 +194,15 @@ void WaitQueues::wake_head(std::string_view name, bool yields) {
   if (!planted("round_not_ended")) end_round(line);
   if (!line.queue.empty()) line.queue.front()->status_.yields |= yields;
   wake(line, {}, false);
+}
+
+void WaitQueues::let_go_unheard(std::string_view name) {
+  if (!anybody()) return;
+  {
+    const MutexLock guard(mutex_, waiters_mutex);
+    if (const auto found = queues_.find(name); found != queues_.end()) found->second.unheard = true;
+  }
+  wake_head(name);
 }
 
 void WaitQueues::wake_job(const std::string& name, std::string_view job) {

@@ -85,6 +85,7 @@ class WaitQueues {
     bool yields = false;    // others are to have their turn first
     bool ask = false;       // its owner may have been granted the request already: looking is not enough
     bool dead = false;      // its row in the waiters' table has expired
+    bool unheard = false;   // let_go_unheard() was called since its line began
     std::int64_t ticket = 0;
   };
   // Begins a look at the world: what is heard from now on wakes the next rest().
@@ -109,6 +110,8 @@ class WaitQueues {
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
   bool anybody() const noexcept { return waiting_.load() > 0; }
   bool anybody(const std::string& name) const;
+  // As well as whether anybody waits for news of it without standing in line: both rely on the mark of one of them.
+  bool anybody_listens(const std::string& name) const;
   // Whether it is of no use to ask the database for the name: others are in line here, or it goes from thread to thread
   // in memory just now, and who joins is its next.
   bool is_next_in_line(const std::string& name) const;
@@ -124,6 +127,9 @@ class WaitQueues {
   // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and
   // observers. `yields`: others are to have their turn first.
   void wake_head(std::string_view name, bool yields = false);
+  // What this process held, or may have held, is not its own to release any more: whoever waits for it looks, and marks
+  // the name as if it were another's.
+  void let_go_unheard(std::string_view name);
   // The job has been granted `name`: those of it who wait in line need not be granted it.
   void wake_job(const std::string& name, std::string_view job);
   // What was heard from elsewhere, and of this process's own doings. A head whom a notification is not for, or whose
@@ -206,6 +212,7 @@ class WaitQueues {
 struct WaitQueues::WaitQueue {
   std::vector<WaiterPtr> queue;  // the first is the head
   std::vector<WaiterPtr> observers;
+  bool unheard = false;                       // a release of the name may not be heard of without a mark
   bool granted = false;                       // to one of this line, and no release of it was heard of
   bool blocked = true;                        // nobody was seen who holds it, if anybody has looked at all
   Instant goes_round_until = Instant::min();  // so long it may be handed on in memory, if nobody is heard to free it

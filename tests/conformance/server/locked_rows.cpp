@@ -132,3 +132,28 @@ TEST_CASE("who is inside by its node may enter again once its row is locked no m
   CHECK(waiting.wait_for(0s) == std::future_status::timeout);
   outer.release();
 }
+
+TEST_CASE("who found the row locked that says that its name is wanted says so once it can, however rarely it looks") {
+  ServerDatabase database;
+  auto holder = database->engine(), waiter = database->engine({.polling = {.first = 1h, .longest = 1h}});
+  auto lock = holder.lock("job", {.lease = 1h});
+  const auto marked = [&] {
+    return Admin(database.server()).number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0;
+  };
+  database->admin().block("job");
+  std::vector<std::future<bool>> waits;
+  waits.push_back(std::async(std::launch::async, [&] { return waiter.wait_free("job", in_vain); }));
+  waits.push_back(std::async(std::launch::async, [&] {
+    return waiter.try_lock_for("job", in_vain, {.fairness = Fairness::fifo}).has_value();
+  }));
+  CHECK(eventually([&] { return waiter.stats().waiting["job"] == 2; }));
+  // Most likely they have looked by then, and could not say it.
+  CHECK(eventually([&] { return waiter.stats().requests_in_flight == 0; }));
+  CHECK_FALSE(marked());
+  database->admin().unblock();
+  CHECK(eventually([&] { return marked(); }, 20s * slowness()));
+  CHECK(eventually([&] { return Admin(database.server()).number("SELECT count(*) FROM resource_lock_waiter") == 1; },
+                   20s * slowness()));
+  lock.release();
+  for (auto& wait : waits) CHECK(wait.get());
+}

@@ -44,6 +44,16 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return granted;
   }
 
+  std::vector<std::optional<store::Granted>> acquire_together(std::span<const store::AcquireRequest> asks,
+                                                              Deadline) override {
+    std::vector<std::optional<store::Granted>> answers(asks.size());
+    for (std::size_t i = 0; acquires_together && i < asks.size(); ++i) {
+      if (instead_of_acquiring) answers[i] = instead_of_acquiring(asks[i]);
+      if (!answers[i]) answers[i] = with_mishaps([&] { return acquire_now(asks[i]); });
+    }
+    return answers;
+  }
+
   // The next acquires get no answer, and are carried out by arrive(), which says who has the name then.
   void hang_acquires(int count) { to_hang_ = count; }
   std::string arrive(const std::string& name = "n") {
@@ -122,6 +132,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       if (row == nullptr) return store::Renewed::lost;
       const auto end = later(BootClock::now(), lease);
       row->lease = lease;
+      if (at_least < Duration{}) row->reopens = {};
       if (at_least > Duration{}) row->reopens = std::max(row->reopens, later(BootClock::now(), at_least));
       row->expires = std::max(row->expires, end);
       return renewed_now();
@@ -343,7 +354,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
-  std::atomic<bool> wanted{false};  // what a renewal answers beside; and then:
+  std::atomic<bool> acquires_together{false};  // or else each is asked for alone
+  std::atomic<bool> wanted{false};             // what a renewal answers beside; and then:
   std::atomic<Duration> waited{Duration{}};
   std::atomic<Mode> wanted_mode{Mode::exclusive};
   std::atomic<bool> reaped_elsewhere{false};

@@ -167,3 +167,22 @@ TEST_CASE("what was given up is withdrawn before its engine ends, though that ha
   }  // sooner than the renewer would try again
   CHECK(table->arrive().empty());
 }
+
+TEST_CASE("who waits in its process hears when an attempt that came late is freed, however rarely it looks") {
+  const auto table = std::make_shared<FakeLockTable>();
+  dlock::EngineOptions rarely{.reentrance = dlock::Reentrance::none, .timeouts = {.request = 200ms}};
+  rarely.polling.first = rarely.polling.longest = 1h;
+  rarely.listen = false;
+  Core core{table, rarely};
+  Core other{table, {.reentrance = dlock::Reentrance::none}};
+  table->hang_acquires(1000);
+  CHECK_THROWS_AS(Bench::take(core), dlock::Error);
+  table->hang_acquires(0);
+  const auto theirs = Bench::take(other);
+  REQUIRE(theirs);
+  const auto looks = table->looks.load();
+  auto waiting = std::async(std::launch::async, [&] { return Bench::take(core, far_longer()); });
+  REQUIRE(eventually([&] { return table->looks > looks + 1; }));
+  CHECK_FALSE(table->free_and_arrive("n").empty());
+  CHECK(waiting.get());
+}

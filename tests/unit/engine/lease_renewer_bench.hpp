@@ -5,6 +5,7 @@
 #include "engine/lease/lease_renewer.hpp"
 #include "engine/lease/trust.hpp"
 #include "engine/lease/trust_timer.hpp"
+#include "engine/wait/wait_queues.hpp"
 #include "support/eventually.hpp"
 
 #include <algorithm>
@@ -53,9 +54,12 @@ struct RenewerBench {
     news.push_back({event.kind, std::string(event.name), std::string(event.text), event.took});
   });
   engine::TrustTimer timer{events};
+  const std::shared_ptr<engine::WaitQueues> queues =
+      std::make_shared<engine::WaitQueues>(std::chrono::milliseconds{500});
   engine::LeaseRenewer renewer;
 
-  explicit RenewerBench(Duration request_timeout = std::chrono::seconds{5}) : renewer(table, events, request_timeout) {
+  explicit RenewerBench(Duration request_timeout = std::chrono::seconds{5})
+      : renewer(table, events, queues, request_timeout) {
     table->on_renew = [this](std::span<const store::LeaseKey> keys, Deadline deadline) {
       Round round;
       for (const auto& key : keys) round.names.emplace(key.name);

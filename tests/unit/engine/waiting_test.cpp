@@ -3,6 +3,7 @@
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "engine/lease_renewer_bench.hpp"
+#include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
 
@@ -181,4 +182,29 @@ TEST_CASE("a wait that ends right after a release that it heard of asks once mor
     if (held) CHECK(bench.waiter.release(held, 1min) == Released::freed);
   }
   CHECK(cheap == 1);
+}
+
+TEST_CASE("a mark that could not be written is tried again soon, however rarely its waiter looks") {
+  for (const bool observes : {false, true}) {
+    INFO("observes: " << observes);
+    const auto table = std::make_shared<FakeLockTable>();
+    std::atomic<int> tried{0};
+    table->waiting().on_want = [&](std::string_view) {
+      ++tried;
+      throw dlock::Failure(dlock::Cause::locked, "planned");
+    };
+    dlock::EngineOptions rarely{.reentrance = Reentrance::none};
+    rarely.polling.first = rarely.polling.longest = 1h;
+    Core core{table, rarely};
+    Core other{table, {.reentrance = Reentrance::none}};
+    const auto theirs = other.acquire(Name("n"), {.lease = 1h}, {later(BootClock::now(), 1min), {}, false});
+    REQUIRE(theirs);
+    auto waiting = std::async(std::launch::async, [&] {
+      const dlock::engine::Patience patience{later(BootClock::now(), far_longer()), {}, true};
+      return observes ? core.wait_free(Name("n"), patience) : core.acquire(Name("n"), {}, patience) != nullptr;
+    });
+    CHECK(eventually([&] { return tried >= 6; }, 20s));  // at ordinary looks it would be three times by then
+    other.release(theirs, 1s);
+    CHECK(waiting.get());
+  }
 }
