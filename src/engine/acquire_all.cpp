@@ -206,7 +206,10 @@ class AcquireOfAll {
       held = parts_.attempts.try_first(
           *request, {std::min(patience_.deadline, context_.soon()), patience_.stop, patience_.waits});
       if (!held) held = parts_.reentry.enter_by_job(*request, patience_.deadline);
-    } catch (const Error&) { broken = std::current_exception(); }
+    } catch (const Error&) { broken = std::current_exception(); } catch (...) {  // out of memory
+      free_doubtful(*request);
+      throw;
+    }
     if (!held && !broken && patience_.lasts()) {
       free_doubtful(*request);
       return refused(index, false);
@@ -247,7 +250,8 @@ class AcquireOfAll {
         if (error.fault() == Fault::lost) return false;
         // Unless max_hold leaves less by now than when it was measured.
         const auto now = BootClock::now();
-        if (error.fault() != Fault::misuse || held->room(now) >= lease || !held->valid(now)) throw;
+        if (error.fault() != Fault::misuse || held->room(now) >= lease) throw;
+        if (!held->valid(now)) return false;
       }
     }
   }

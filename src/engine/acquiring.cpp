@@ -45,7 +45,10 @@ Acquired Acquirer::acquire(const Name& name, const LockOptions& given, const Pat
       held = parts.attempts.try_first(request, patience);
     if (!held) held = parts.reentry.enter_by_job(request, patience.deadline);
     if (!held && patience.lasts()) held = QueuedAcquire(parts, request, patience).wait();
-  } catch (const Error&) { broken = std::current_exception(); }
+  } catch (const Error&) { broken = std::current_exception(); } catch (...) {  // out of memory
+    if (request.in_doubt || request.unanswered) parts.late_attempts.free_later(request);
+    throw;
+  }
   held = told(request, patience, std::move(held), broken);
   if (held && reentrance == Reentrance::thread && !request.entered) context.open_to_job(held);
   return {std::move(held), request.found_locked, request.entered};

@@ -96,6 +96,7 @@ std::optional<std::shared_ptr<Lease>> Attempts::take_up(GrantRequest& request, c
     context_.hold(held, request.job, request.called);
   } catch (...) {  // out of memory: it is given back as what is in doubt
     held->let_go();
+    held->belongs_to_nobody();
     context_.renewer.remove(held);
     context_.timer.forget(held);
     throw;

@@ -146,6 +146,11 @@ void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
   timer.forget(held);
 }
 
+void Context::tell_loss(const std::shared_ptr<Lease>& held, std::string_view text) noexcept {
+  events->emit_loss(held, text);
+  queues->let_go_unheard(held->name());
+}
+
 void Context::tell_if_lost(const std::shared_ptr<Lease>& held) noexcept {
   if (held->valid(BootClock::now())) return;
   if (const auto loss = held->loss(); loss && held->lose(*loss)) events->emit_loss(held, in_words(*loss));

@@ -86,6 +86,8 @@ class Context : public std::enable_shared_from_this<Context> {
   void forget(const std::shared_ptr<Lease>& held) noexcept;
   // Whether an entry of our node into the name is held by this engine: then a further one waits for nobody.
   bool is_inside(const Name& name) const;
+  // Of a lease that whoever changed it found lost: who waits for it here is not told by its release any more.
+  void tell_loss(const std::shared_ptr<Lease>& held, std::string_view text) noexcept;
   // Whoever lets go of it may be the first to look at it after its end.
   void tell_if_lost(const std::shared_ptr<Lease>& held) noexcept;
   // A grant was made to this thread or its job: threads of that job that wait for the name may enter it.

@@ -26,6 +26,8 @@ bool LateAttempts::free_late_grant(const Name& name, const store::Availability& 
   if (!leftover) return false;
   context_.retry(deadline, [&](Deadline until) {
     const store::LeaseKey key{name.text(), availability.owner, availability.token};
+    if (leftover->closed != Token{} && !planted("late_grant_stays_closed"))
+      context_.table->extend({name.text(), availability.owner, leftover->closed}, Duration{1}, store::reopens, until);
     return context_.table->release(key, until);
   });
   return true;

@@ -60,8 +60,7 @@ void LeaseChanges::extend(const std::shared_ptr<Lease>& held, const Extension& e
   });
   if (renewal == store::Renewed::lost ||
       !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, extension.only_longer)) {
-    if (held->lose(Loss::refused))
-      context_.events->emit_loss(held, "it could not be extended: the lease is no longer ours");
+    if (held->lose(Loss::refused)) context_.tell_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
@@ -91,7 +90,7 @@ void LeaseChanges::update_metadata(const std::shared_ptr<Lease>& held, std::stri
   });
   if (written) return;
   if (held->lose(Loss::refused))
-    context_.events->emit_loss(held, "its metadata could not be written: the lease is no longer ours");
+    context_.tell_loss(held, "its metadata could not be written: the lease is no longer ours");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: its metadata could not be written",
                                        in_quotes(held->name()), number(held->token())));
 }
@@ -150,7 +149,7 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
                               in_quotes(held->name()), number(held->token())));
   } catch (const Error&) {
     if (!(trusted_no_longer || unanswered) || planted("doubted_upgrade_kept")) throw;
-    if (held->lose(Loss::unconfirmed)) context_.events->emit_loss(held, "nobody answered when it was to be converted");
+    if (held->lose(Loss::unconfirmed)) context_.tell_loss(held, "nobody answered when it was to be converted");
     if (terms.delay > Duration{}) throw;  // it is lost, and not let go of: the name stays closed
     context_.renewer.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
     context_.renewer.free_later({held->name(), owner, {}, false, held->longest(), to});
@@ -158,8 +157,7 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
   }
   if (!token) {
     if (to == Mode::exclusive) return nullptr;
-    if (held->lose(Loss::refused))
-      context_.events->emit_loss(held, "it could not be converted: the lease is no longer ours");
+    if (held->lose(Loss::refused)) context_.tell_loss(held, "it could not be converted: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made shared",
                                          in_quotes(held->name()), number(held->token())));
   }

@@ -299,7 +299,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   }
   if (context_.queues->saw(waiter_, availability.holder)) context_.notifier.attend();
   if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
-  if (availability.wanted_for > Duration{})
+  if (availability.wanted_for > mark_renewed_at)
     until_ = std::min(until_, later(BootClock::now(), until_marked_anew(context_, availability.wanted_for)));
   return nullptr;
 }

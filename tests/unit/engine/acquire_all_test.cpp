@@ -79,6 +79,18 @@ TEST_CASE("they are open again once the database is back, where it went away mea
   CHECK(eventually([&] { return bench.all_are_free(); }));
 }
 
+TEST_CASE("they are open again also for who finds what was left of them before it is looked for") {
+  Bench bench;
+  std::atomic<int> extensions{0};
+  bench.table->before_extending = [&](Duration) {
+    if (++extensions == 2) bench.table->away = true;
+  };
+  CHECK_THROWS_AS(bench.take(bench.core, {.lease = 1h, .at_least = 1h}), dlock::Error);
+  bench.table->away = false;
+  const auto all = eventually([&] { return !bench.take(bench.core, {.lease = 1h}, 1s).empty(); });
+  CHECK(all);
+}
+
 TEST_CASE("what is thrown of one of several leaves nothing behind that was granted with it") {
   Bench bench;
   bench.table->acquires_together = true;
