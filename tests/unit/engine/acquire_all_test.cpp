@@ -37,8 +37,8 @@ struct Bench {
 
   explicit Bench(dlock::EngineOptions options = {.timeouts = {.request = 200ms}}) : core(table, std::move(options)) {}
 
-  auto take(Core& core, const LockOptions& options = {.lease = 1h}, Duration wait = {}) {
-    return core.acquire_all(names, options, {later(BootClock::now(), wait), {}, wait > Duration{}}).leases;
+  auto take(Core& who, const LockOptions& options = {.lease = 1h}, Duration wait = {}) {
+    return who.acquire_all(names, options, {later(BootClock::now(), wait), {}, wait > Duration{}}).leases;
   }
   bool all_are_free() {
     const auto all = take(other);
