@@ -38,7 +38,7 @@ class DLOCK_EXPORT Term {
 
   // Set when the term ends: lost, resigned or stopped. A loss sets it at once, by a thread of the engine, also while
   // on_elected runs; a resignation does on the thread that resigns. Callbacks registered on it run there: one that
-  // blocks delays others of the same term, and the next campaign.
+  // blocks delays others of the same term, and the next campaign; on the election's own thread everything.
   std::stop_token stop_token() const noexcept;
 
   // Whether the term lasts, computed from the clock here and now: right at once after a pause, before any thread could
@@ -71,10 +71,12 @@ struct ElectionOptions {
   // how long it takes at most until the next leader follows one that died. Terms are renewed, and entered by nobody:
   // LockOptions::renew stays true, LockOptions::mode exclusive, and LockOptions::reentrance unset or none.
   // LockOptions::job is current in the callbacks.
+  // A term never lingers (EngineOptions::linger). With at_least nobody is elected sooner after its grant, and
+  // delay_after_loss comes on top of the lease.
   LockOptions lock{};
   // The term has begun. May be the work itself, and return when the term's stop token is set; or start the work, and
   // return. Whichever it does, the term goes on until it is lost or resigned. One that throws has begun nothing: the
-  // term is resigned.
+  // term is resigned, before on_error hears of it.
   std::function<void(const Term&)> on_elected{};
   // The term is over, and on_elected has returned. Called once after each on_elected, before the next campaign begins,
   // and, unless the term was lost, before anybody else can be elected.
@@ -95,7 +97,8 @@ struct ElectionOptions {
 // trusted, nobody else is elected.
 // Threads: all members from any. Owns: a thread (signals blocked) and a share of the engine, which may go before it.
 // Its callbacks must not wait for what waits for them; they may call all members, and destroy it. What is registered on
-// a term's stop token may resign (it returns at once then), but neither stop nor destroy it.
+// a term's stop token may resign, but neither stop nor destroy it; resigning returns at once there, unless the token
+// was set before: then it waits, as from anywhere else.
 // Fails: as each member says; what fails in the background goes to on_error, and ends nothing. After fork() the child
 // leads nothing and its calls throw misuse, its destroying does nothing.
 class DLOCK_EXPORT Election {

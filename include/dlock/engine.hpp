@@ -283,6 +283,7 @@ class DLOCK_EXPORT Engine {
                                Refusal* refusal);
   Engine same() const;                           // another handle on the same core
   void check(const LockOptions& options) const;  // throws misuse where asking with them would
+  const std::string& label() const;              // which all leases have that are given none of their own
   const Handle& here() const;                    // throws misuse in an engine that was moved from, and after fork()
   std::unique_ptr<Handle> handle_;               // shares the core (pool, renewer, timer) with every Lock
 };

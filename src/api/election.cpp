@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace dlock {
@@ -44,7 +46,7 @@ thread_local const Telling* Telling::innermost_ = nullptr;
 }  // namespace
 
 struct Term::State {
-  explicit State(Lock its_lock) noexcept : lock(std::move(its_lock)) {}
+  explicit State(Lock its_lock) : lock(std::move(its_lock)) {}
   Lock lock;
   std::stop_source over{};
   const ForkGuard fork_guard{};
@@ -96,6 +98,7 @@ struct DLOCK_HIDDEN Election::State : api::Background {
   const api::Callbacks callbacks;
   std::shared_ptr<Term::State> term GUARDED_BY(mutex){};  // from its grant until its lock is released
   bool term_ends GUARDED_BY(mutex) = false, resigned GUARDED_BY(mutex) = false;  // of that term
+  bool telling GUARDED_BY(mutex) = false;                                        // its stop token is being set
   Engine engine;                                                                 // ends before what its calls use
 
   std::shared_ptr<Term::State> current() const {
@@ -103,17 +106,32 @@ struct DLOCK_HIDDEN Election::State : api::Background {
     return term;
   }
 
-  // The thread is woken first: what the program has registered on the stop token may block.
+  // When it returns the stop token is set, by whomever. One that was lost is not resigned any more. The thread is woken
+  // first: what the program has registered on the stop token may block.
   void end_term(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
+    if (!begin_telling(which, by_resigning && which->lock.valid())) return await_token(*which);
     {
-      const MutexLock guard(mutex);
-      if (term != which || term_ends) return;
-      term_ends = true;
-      resigned = by_resigning;
-      changed.notify_all();
+      const Telling here(this);
+      which->over.request_stop();
     }
-    const Telling telling(this);
-    which->over.request_stop();
+    const MutexLock guard(mutex);
+    telling = false;
+    changed.notify_all();
+  }
+
+  // False: somebody else sets the stop token, or has.
+  bool begin_telling(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
+    const MutexLock guard(mutex);
+    if (term != which || term_ends) return false;
+    term_ends = telling = true;
+    resigned = by_resigning;
+    changed.notify_all();
+    return true;
+  }
+
+  // Who ends a term sets its token next, before anything that is registered on it is called.
+  static void await_token(const Term::State& ending) noexcept {
+    while (!ending.over.stop_requested()) std::this_thread::sleep_for(std::chrono::microseconds{50});
   }
 
   void resign() noexcept {
@@ -131,8 +149,14 @@ struct DLOCK_HIDDEN Election::State : api::Background {
     finish();
   }
 
-  void tell_elected(const Term& next) const {
-    if (options.on_elected) options.on_elected(next);
+  // One that throws has begun nothing: what hears of that finds the stop token set.
+  void begin_office(const std::shared_ptr<Term::State>& next) {
+    try {
+      if (options.on_elected) options.on_elected(Term(next));
+    } catch (...) {
+      end_term(next, true);
+      throw;
+    }
   }
   void tell_deposed() const {
     if (options.on_deposed) options.on_deposed();
@@ -147,13 +171,14 @@ struct DLOCK_HIDDEN Election::State : api::Background {
     return true;
   }
 
-  // Answers whether others are to come first now.
+  // Answers whether others are to come first now, when all that was registered on the stop token has returned.
   bool leave(const std::shared_ptr<Term::State>& served) noexcept {
     const bool steps_back = served->lock.loss() == Loss::max_hold;
     release(*served);
-    const MutexLock guard(mutex);
+    UniqueMutexLock guard(mutex);
     term.reset();
     changed.notify_all();
+    while (telling && !closing) wait(guard);
     return resigned || steps_back;
   }
 
@@ -172,12 +197,12 @@ struct DLOCK_HIDDEN Election::State : api::Background {
     const std::stop_callback lost(loss, [&] {
       if (!planted("election_deaf_to_loss")) end_term(next, false);
     });
-    if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end_term(next, true);
+    callbacks.run("on_elected", [&] { begin_office(next); });
     {
       UniqueMutexLock guard(mutex);
       while (!term_ends) wait(guard);
     }
-    next->over.request_stop();  // whoever ends the term may not have come to it yet
+    await_token(*next);
     if (planted("election_releases_first")) release(*next);
     callbacks.run("on_deposed", [&] { tell_deposed(); });
     return leave(next) && !planted("election_never_steps_back");
@@ -224,6 +249,9 @@ Election::Election(const Engine& engine, std::string_view name, ElectionOptions 
   if (!options.lock.renew)
     throw Error(Fault::misuse, fmt::format("{} renews its terms; LockOptions::renew must not be false", whose));
   options.lock.reentrance = Reentrance::none;
+  // A label of its own, though it is the engine's: what was given up neither stays in its row nor is passed on in
+  // memory, where it would be a leader for whoever asks the table.
+  if (!options.lock.label) options.lock.label = engine.label();
   engine.check(options.lock);
   api::check_positive("ElectionOptions::retry_pause", options.retry_pause);
   if (options.resign_pause < Duration{})

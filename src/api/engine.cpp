@@ -142,6 +142,7 @@ void Engine::check(const LockOptions& options) const {
   api::check(options);
   here().core->check(options);
 }
+const std::string& Engine::label() const { return here().core->options().label; }
 Engine Engine::same() const { return Engine(std::make_unique<Handle>(Handle{here().core})); }
 Engine::Engine(Engine&&) noexcept = default;
 

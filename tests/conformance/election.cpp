@@ -631,3 +631,78 @@ TEST_CASE("what is registered on a term's stop token may resign, also while on_e
   CHECK(eventually([&] { return resigned == 2; }));
   election.reset();
 }
+
+TEST_CASE("whoever hears that on_elected threw finds the term over already") {
+  Database database;
+  Diary diary;
+  auto engine = database.engine();
+  auto options = diary.options();
+  std::optional<Term> term;  // of the election's thread, which writes and reads it
+  std::stop_token stop;
+  options.on_elected = [&](const Term& now) {
+    diary.elected(now);
+    term = now;
+    stop = now.stop_token();
+    throw std::runtime_error("began nothing");
+  };
+  options.on_error = [&](const std::exception& failure) {
+    CHECK(stop.stop_requested());
+    CHECK_FALSE(term->valid());
+    diary.failed(failure);
+  };
+  Election election(engine, "job", options);
+  REQUIRE(eventually([&] { return diary.depositions() == 1; }));
+  CHECK(diary.errors() == std::vector<std::string>{"began nothing"});
+}
+
+TEST_CASE("where locks linger nobody is taken for the leader once the last one has resigned") {
+  Database database;
+  Diary diary;
+  auto engine = database.engine({.linger = 10min}), other = database.engine();
+  Election election(engine, "job", diary.options({.lease = 1h}));
+  REQUIRE(leads(election));
+  CHECK(leader_of(other, "job"));
+  election.resign();
+  CHECK_FALSE(leader_of(other, "job"));
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("what blocks on the stop token of a term that is resigned keeps its candidate from the next campaign") {
+  Database database;
+  Diary diary;
+  auto engine = database.engine();
+  std::atomic<bool> go_on{false};
+  std::optional<std::stop_callback<std::function<void()>>> blocks;
+  auto options = diary.options(renewed_often(), 1ms);
+  options.on_elected = [&](const Term& term) {
+    if (diary.terms() == 0) blocks.emplace(term.stop_token(), [&] { eventually([&] { return go_on.load(); }); });
+    diary.elected(term);
+  };
+  std::optional<Election> election(std::in_place, engine, "job", options);
+  REQUIRE(eventually([&] { return diary.terms() == 1; }));
+  {
+    const std::jthread resigns([&] { election->resign(); });
+    CHECK(eventually([&] { return diary.depositions() == 1 && database.admin().held() == 0; }));
+    CHECK_FALSE(eventually([&] { return diary.terms() > 1; }, 200ms * slowness()));
+    go_on = true;
+  }
+  CHECK(eventually([&] { return diary.terms() == 2; }));
+  election.reset();
+  blocks.reset();
+}
+
+TEST_CASE("a term that was lost is not resigned: the next campaign begins at once") {
+  Database database;
+  Diary diary;
+  auto engine = database.engine();
+  auto options = diary.options({.lease = 1h});
+  options.on_elected = [&](const Term& term) {
+    diary.elected(term);
+    if (diary.terms() > 1) return;
+    BootClock::ahead += std::chrono::nanoseconds(1h).count();
+    term.check();
+  };
+  Election election(engine, "job", options);
+  CHECK(eventually([&] { return diary.terms() == 2; }));
+  CHECK(diary.depositions() == 1);
+}
