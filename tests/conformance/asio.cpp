@@ -48,10 +48,12 @@ void run(asio::io_context& context, asio::awaitable<void> coroutine) {
 template <class State>
 bool run_until(asio::io_context& context, State state) {
   context.restart();
-  return eventually([&] {
-    context.poll();
-    return state();
-  });
+  return eventually(
+      [&] {
+        context.poll();
+        return state();
+      },
+      far_longer(), closely);
 }
 
 bool one_waits(const Engine& engine, const std::string& name) { return engine.stats().waiting[name] == 1; }

@@ -274,10 +274,11 @@ TEST_CASE("whoever waits among writers that come again and again has its turn, a
                              [](const Waiter& row) { return row.label == "patient" && row.ticket != 0; });
         };
         bool seen = false;
-        CHECK(eventually([&] {
+        const auto seen_or_over = [&] {
           seen = in_line();
           return seen || patient.wait_for(0s) == std::future_status::ready;
-        }));
+        };
+        CHECK(eventually(seen_or_over, far_longer(), closely));
         const auto before = grants.load();
         const auto after = patient.get();
         if (!seen) continue;  // it was let in before anybody looked

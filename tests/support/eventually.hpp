@@ -18,13 +18,20 @@ inline std::chrono::milliseconds far_longer() {
   return std::min(std::chrono::seconds{30} * slowness(), std::chrono::seconds{120});
 }
 
-// Asks until the state is there. False: it did not come in far longer than it should take.
+// For a state that passes, and where the asking drives something.
+constexpr std::chrono::milliseconds closely{2};
+
+// Asks until the state is there: less often the longer it has taken, since most ask a database, and many tests at a
+// time, but at least every `longest`. False: it did not come in far longer than it should take.
 template <class State>
-bool eventually(State state, std::chrono::milliseconds limit = far_longer()) {
-  const auto end = std::chrono::steady_clock::now() + limit;
+bool eventually(State state, std::chrono::milliseconds limit = far_longer(),
+                std::chrono::milliseconds longest = std::chrono::milliseconds{30}) {
+  using std::chrono::steady_clock;
+  const auto begin = steady_clock::now();
   while (!state()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    const auto taken = steady_clock::now() - begin;
+    if (taken > limit) return false;
+    std::this_thread::sleep_for(std::clamp<steady_clock::duration>(taken / 16, closely, longest));
   }
   return true;
 }

@@ -39,10 +39,12 @@ class Loop {
   // Runs what comes until the state is there.
   template <class State>
   bool run_until(State state) {
-    return eventually([&] {
-      run();
-      return state();
-    });
+    return eventually(
+        [&] {
+          run();
+          return state();
+        },
+        far_longer(), closely);
   }
 
   std::size_t waiting() {

@@ -67,12 +67,13 @@ inline bool outlives_its_lease(Engine& engine, pid_t command) {
   bool outlived = false;
   // In a crowd who kills, or who is killed, may be without a processor for as long.
   const auto late = std::chrono::seconds{slowness() > 1 ? slowness() : 0};
-  REQUIRE(eventually([&] {
+  const auto ended = [&] {
     const auto row = engine.inspect("job");  // asked first: the command may end meanwhile
     const auto alive = running(command);
     outlived = outlived || (alive && (!row || (row->state != State::held && row->left < -late)));
     return !alive;
-  }));
+  };
+  REQUIRE(eventually(ended, far_longer(), closely));
   return outlived;
 }
 

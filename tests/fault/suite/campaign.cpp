@@ -168,7 +168,7 @@ class Run {
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
     do {
       inflict({"pause", [&] {
-                 eventually([&] { return clients_.inside().about_to_write; });
+                 eventually([&] { return clients_.inside().about_to_write; }, far_longer(), closely);
                  pause_past_lease(victims_);
                }});
       count();
