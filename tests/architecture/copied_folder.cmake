@@ -63,7 +63,7 @@ function(run what)
 endfunction()
 
 run(configuring ${CMAKE_COMMAND} -S ${source} -B ${build} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
-  -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D DLOCK_PRECOMPILE_FOR=tests -D DLOCK_UNITE_FOR=tests -D DLOCK_BUILD_TOOLS=OFF
+  -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D DLOCK_PRECOMPILE_FOR=tests -D DLOCK_UNITE_FOR=all -D DLOCK_BUILD_TOOLS=OFF
   -D DLOCK_INSTALL=OFF ${databases})
 run(building ${CMAKE_COMMAND} --build ${build} --parallel 2 --target dlock conformance)
 run(testing ${CMAKE_CTEST_COMMAND} --test-dir ${build} --output-on-failure -j4 -R "^conformance\\.copied\\.")
