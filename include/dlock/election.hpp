@@ -36,9 +36,9 @@ class DLOCK_EXPORT Term {
   // The fencing token: larger than that of every earlier term of this name, whoever's.
   Token token() const noexcept;
 
-  // Set when the term ends: lost, resigned or stopped. A loss sets it at once, by a thread of the engine, also while
-  // on_elected runs; a resignation does on the thread that resigns. Callbacks registered on it run there: one that
-  // blocks delays others of the same term, and the next campaign; on the election's own thread everything.
+  // Set when the term ends: lost (mostly by a thread of the engine, also while on_elected runs; what the database has
+  // refused when the engine has looked why), resigned or stopped (on the thread that does so). What is registered on it
+  // is called there: who blocks delays others of the same term and the next campaign; on the election's thread all.
   std::stop_token stop_token() const noexcept;
 
   // Whether the term lasts, computed from the clock here and now: right at once after a pause, before any thread could
@@ -76,7 +76,7 @@ struct ElectionOptions {
   LockOptions lock{};
   // The term has begun. May be the work itself, and return when the term's stop token is set; or start the work, and
   // return. Whichever it does, the term goes on until it is lost or resigned. One that throws has begun nothing: the
-  // term is resigned, before on_error hears of it.
+  // term is resigned, unless it was lost, before on_error hears of it.
   std::function<void(const Term&)> on_elected{};
   // The term is over, and on_elected has returned. Called once after each on_elected, before the next campaign begins,
   // and, unless the term was lost, before anybody else can be elected.

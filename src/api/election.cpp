@@ -114,6 +114,7 @@ struct DLOCK_HIDDEN Election::State : api::Background {
       const Telling here(this);
       which->over.request_stop();
     }
+    if (forked()) return;  // by what was registered: the mutex may be that of a thread which is not here
     const MutexLock guard(mutex);
     telling = false;
     changed.notify_all();
