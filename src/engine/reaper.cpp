@@ -1,10 +1,11 @@
-// What a round of the reaper does, in which order; when it asks for its turn, and how long that lasts; how the grace is
-// waited for; and how an abandoned lease is told of: once, or with the doubt in words.
+// What a round of the reaper does, in which order; when it asks for its turn, and how long that lasts; and how the grace
+// is waited for.
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"
 #include "engine/breathing.hpp"
 #include "engine/glob.hpp"
+#include "engine/settler.hpp"
 #include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
@@ -54,9 +55,9 @@ struct Reaper::State : Worker {
   std::stop_source stopping;  // once it is closing
   AnnotatedMutex working;
   Instant turn_begun GUARDED_BY(working){};
-  std::optional<Seen> seen GUARDED_BY(working);                // a floor that has not been there for the grace yet
-  std::optional<Token> safe GUARDED_BY(working);               // one that has: below it rows may go
-  std::vector<store::Abandoned> doubtful GUARDED_BY(working);  // perhaps settled by this reaper: nobody answered
+  std::optional<Seen> seen GUARDED_BY(working);   // a floor that has not been there for the grace yet
+  std::optional<Token> safe GUARDED_BY(working);  // one that has: below it rows may go
+  Settler settler GUARDED_BY(working){reaping, events, id};
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Call>
@@ -132,10 +133,10 @@ struct Reaper::State : Worker {
   }
 
   // What was left behind by those who died while they waited, or shared a name with others.
-  void forget_the_dead(const std::stop_token& stop) {
+  void forget_the_dead(const std::stop_token& stop) REQUIRES(working) {
     ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
-    const auto gone = ask(stop, [&](Deadline until) { return reaping.forget_holders(batch_of_rows, until); });
-    for (const auto& one : gone.abandoned) report(one);
+    const auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
+    settler.forget(dead, [&](const auto& put) { return ask(stop, put); });
   }
 
   // At most `limit` of the rows of history that are too many, if a number is set.
@@ -192,64 +193,17 @@ struct Reaper::State : Worker {
     return removed;
   }
 
-  static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
-
-  void report(const store::Abandoned& lease, const char* doubt = "") const {
-    if (lease.node.empty()) return;  // of several, each of whom is told by itself
-    events->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
-                 fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
-  }
-
-  // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone:
-  // then it is told with the doubt in words, since told twice is better than never.
-  bool resolve(const store::Abandoned& lease, const std::stop_token& stop) {
-    switch (ask(stop, [&](Deadline until) { return reaping.settled(lease.name, lease.token, id, until); })) {
-      case store::Settled::by_asker: report(lease); return true;
-      case store::Settled::not_by_asker: return false;
-      case store::Settled::unclear: report(lease, unclear); return true;
-    }
-    return false;
-  }
-
-  std::size_t resolve_doubts(const std::stop_token& stop) REQUIRES(working) {
-    std::size_t settled = 0;
-    for (; !doubtful.empty(); doubtful.pop_back()) settled += resolve(doubtful.back(), stop) ? 1U : 0U;
-    return settled;
-  }
-
-  // Reports it if it was this reaper that settled it: whoever moves the token on has settled it, and nobody else.
-  bool settle(const store::Abandoned& lease, const std::stop_token& stop) REQUIRES(working) {
-    bool in_doubt = false;
-    try {
-      const bool settled = ask(stop, [&](Deadline until) {
-        try {
-          return reaping.settle(lease.name, lease.token, id, until);
-        } catch (const Failure& failure) {
-          in_doubt = in_doubt || failure.may_have_run();
-          if (failure.cause() != Cause::locked) throw;
-          return false;  // somebody is at it: the next round finds it, if it is still abandoned then
-        }
-      });
-      if (settled) report(lease);
-      if (settled || !in_doubt) return settled;
-    } catch (...) {
-      if (in_doubt) doubtful.push_back(lease);
-      throw;
-    }
-    doubtful.push_back(lease);
-    return resolve_doubts(stop) > 0;
-  }
-
   std::size_t settle(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                      const Progress& progress) REQUIRES(working) {
-    std::size_t settled = resolve_doubts(stop);
+    const auto question = [&](const auto& put) { return ask(stop, put); };
+    std::size_t settled = settler.resolve_doubts(question);
     each_batch(
         scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           working.is_held();
           for (const auto& lease : leases) {
             if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
-            settled += settle(lease, stop) ? 1U : 0U;
+            settled += settler.settle(lease, question);
           }
           if (progress) progress({ReapProgress::Phase::settling, settled, 0, {}});
           return settled < limit;
@@ -297,14 +251,9 @@ struct Reaper::State : Worker {
     give_up_doubts();
   }
 
-  // Nobody will look them up any more.
   void give_up_doubts() noexcept {
-    try {
-      const MutexLock guard(working);
-      for (const auto& lease : doubtful) report(lease, unclear);
-      doubtful.clear();
-    } catch (const std::exception&) {  // there is no memory to tell it
-    }
+    const MutexLock guard(working);
+    settler.give_up_doubts();
   }
 };
 

@@ -43,10 +43,11 @@ enum class Settled {
   unclear,  // the name was granted again since, or its row is gone
 };
 
-// Who shared a name, held nothing any more, and was removed.
-struct Forgotten {
-  std::size_t removed = 0;
-  std::vector<Abandoned> abandoned{};  // those of them who never let go
+// Who shared a name, and holds nothing any more. `abandoned`: without having let go.
+struct DeadHolder {
+  Abandoned lease{};
+  std::string owner;
+  bool abandoned = false;
 };
 
 // What has come to its end in the table, as questions and answers: whose turn it is to reap, which leases are
@@ -87,8 +88,10 @@ class ReaperTable {
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
   virtual RemovalPace removal_pace() const noexcept = 0;
 
-  // Removes at most `limit` of those who shared a name and hold nothing any more.
-  virtual Forgotten forget_holders(std::size_t limit, Deadline deadline) = 0;
+  // At most `limit` of those who shared a name and hold nothing any more. Locks nothing.
+  virtual std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) = 0;
+  // Removes those of them who still hold nothing; answers how many.
+  virtual std::size_t forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;
 };

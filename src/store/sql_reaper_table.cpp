@@ -155,27 +155,28 @@ std::size_t SqlReaperTable::remove_idle(std::span<const Idle> rows, Deadline dea
   return removed;
 }
 
-Forgotten SqlReaperTable::forget_holders(std::size_t limit, Deadline deadline) {
-  Forgotten forgotten;
-  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
-    forgotten = {};
-    std::vector<std::string> dead;
-    const Argument most = static_cast<std::int64_t>(limit);
-    const Answer& answer = connection.run(dead_holders_, {&most, 1}, deadline);
-    for (std::size_t row = 0; row < answer.rows(); ++row) {
-      dead.push_back(answer.text(row, 0));
-      dead.push_back(answer.text(row, 1));
-      if (answer.integer(row, 6) != 0)
-        forgotten.abandoned.push_back({answer.text(row, 0), answer.text(row, 2), answer.text(row, 3),
-                                       Token{answer.integer(row, 4)}, Duration{answer.integer(row, 5)}});
-    }
-    if (dead.empty()) return;
-    const std::vector<Argument> rows(dead.begin(), dead.end());
-    forgotten.removed = static_cast<std::size_t>(connection.run_rows(forget_holders_, rows, 2, deadline).affected);
-    // Who was quicker tells of them.
-    if (forgotten.removed != dead.size() / 2) forgotten.abandoned.clear();
+std::vector<DeadHolder> SqlReaperTable::dead_holders(std::size_t limit, Deadline deadline) {
+  std::vector<DeadHolder> found;
+  scan(dead_holders_, {static_cast<std::int64_t>(limit)}, deadline, [&](const Answer& answer) {
+    found.clear();
+    for (std::size_t row = 0; row < answer.rows(); ++row)
+      found.push_back({{answer.text(row, 0), answer.text(row, 2), answer.text(row, 3), Token{answer.integer(row, 4)},
+                        Duration{answer.integer(row, 5)}},
+                       answer.text(row, 1),
+                       answer.integer(row, 6) != 0});
   });
-  return forgotten;
+  return found;
+}
+
+std::size_t SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline deadline) {
+  std::size_t removed = 0;
+  std::vector<Argument> rows;
+  for (const auto& one : dead) rows.insert(rows.end(), {one.lease.name, one.owner});
+  if (rows.empty()) return removed;
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
+    removed = static_cast<std::size_t>(connection.run_rows(forget_holders_, rows, 2, deadline).affected);
+  });
+  return removed;
 }
 
 std::size_t SqlReaperTable::trim_history(std::size_t keep, std::size_t batch, Deadline deadline) {

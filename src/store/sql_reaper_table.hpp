@@ -34,7 +34,8 @@ class SqlReaperTable final : public ReaperTable {
   std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override;
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override;
   RemovalPace removal_pace() const noexcept override { return removal_pace_; }
-  Forgotten forget_holders(std::size_t limit, Deadline deadline) override;
+  std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) override;
+  std::size_t forget_holders(std::span<const DeadHolder> dead, Deadline deadline) override;
   std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override;
 
  private:

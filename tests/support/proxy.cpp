@@ -101,7 +101,7 @@ struct Proxy::State {
   std::size_t requests = 0, connections = 0, open = 0, ended = 0, spared = 0, silenced = 0;
   std::size_t allowance = unbounded;  // of new connections
   std::vector<std::size_t> last_bursts;
-  std::string sent;
+  std::string sent, hold_words;
   std::optional<std::size_t> cut_after;
   bool cut_noticed = false;
   Undoer::Order undo;
@@ -197,7 +197,7 @@ struct Proxy::State {
       if (keep_sent) sent.append(bytes);
       const auto begun = pair.counter->feed(bytes);
       requests += begun;
-      if (begun > 0 && hold_next) {
+      if (begun > 0 && hold_next && bytes.find(hold_words) != std::string_view::npos) {
         hold_next = false;
         holds_one = true;
         answered = false;
@@ -470,11 +470,17 @@ void Proxy::lose_next_answer_and_refuse(std::size_t spared) {
 void Proxy::lose_next_request() {
   state_->change([&] { state_->lose_request = true; });
 }
-void Proxy::hold_next_request() {
-  state_->change([&] { state_->hold_next = true; });
+void Proxy::hold_next_request(std::string_view words) {
+  state_->change([&] {
+    state_->hold_next = true;
+    state_->hold_words = words;
+  });
 }
-void Proxy::hold_next_request_and_refuse() {
-  state_->change([&] { state_->hold_next = state_->refuse_then = true; });
+void Proxy::hold_next_request_and_refuse(std::string_view words) {
+  state_->change([&] {
+    state_->hold_next = state_->refuse_then = true;
+    state_->hold_words = words;
+  });
 }
 void Proxy::cut_next_after(std::size_t bytes) {
   state_->change([&] {

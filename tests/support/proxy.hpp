@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dlock::test {
@@ -75,11 +76,11 @@ class Proxy {
   void undo_next_transaction(std::size_t gap, std::size_t times = 1);
   // How many such places the one that was undone last had. 0: there was none since then.
   std::size_t gaps_of_undone() const;
-  // The next request, and whatever else its connection sends, is held until let_held_go(): whether or not its client
-  // still waits for the answer then.
-  void hold_next_request();
+  // The next request that has these words in it, and whatever else its connection sends, is held until let_held_go():
+  // whether or not its client still waits for the answer then.
+  void hold_next_request(std::string_view words = {});
   // The same; from then on all other connections end at once, and new ones too.
-  void hold_next_request_and_refuse();
+  void hold_next_request_and_refuse(std::string_view words = {});
   bool holds() const;
   void let_held_go();
   bool held_was_answered() const;  // since then, by the server

@@ -10,9 +10,12 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 using namespace dlock;
@@ -113,4 +116,71 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
   CHECK(reports.size() == count);
   for (const auto& [name, times] : reports) CHECK_MESSAGE(times == 1, name);
   CHECK(news.has(Event::Kind::retried));
+}
+
+TEST_CASE("a lease is told of although what settles it comes through only after its reaper has looked again") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  EventLog news;
+  Engine engine(database.server().url_at(proxy.address()),
+                {.connections = 1,
+                 .timeouts = {.connect = 20s * slowness(), .request = 1s * slowness()},
+                 .prepared_statements = false,
+                 .observer = news.observer()});
+  add_old_rows(database->admin(), "left ", 1, 1, true);
+  const auto left = row_name("left ", 0);
+  proxy.hold_next_request_and_refuse("'expired'");
+  CHECK(thrown_by([&] { engine.reap(); }).fault == Fault::unavailable);
+  REQUIRE(proxy.holds());
+  REQUIRE_FALSE(news.has(Event::Kind::abandoned));
+  proxy.pass();
+  // The next round comes to another lease before it, and waits there.
+  add_old_rows(database->admin(), "before ", 1, 1, true);
+  database->admin().block(row_name("before ", 0));
+  const auto requests = proxy.requests();
+  auto round = std::async(std::launch::async, [&] { return thrown_by([&] { engine.reap(); }); });
+  CHECK(eventually([&] { return proxy.requests() > requests + 4; }));
+  proxy.let_held_go();
+  CHECK(eventually([&] { return proxy.held_was_answered(); }));
+  database->admin().unblock();
+  round.wait();
+  CHECK(Admin(database.server()).owner(left).empty());
+  CHECK(eventually([&] {
+    thrown_by([&] { engine.reap(); });
+    return database->admin().held() == 0 && news.of(Event::Kind::abandoned).size() >= 2;
+  }));
+  std::multiset<std::string> told;
+  for (const auto& event : news.of(Event::Kind::abandoned)) told.insert(event.name);
+  CHECK(told == std::multiset<std::string>{row_name("before ", 0), left});
+}
+
+TEST_CASE("who died among several is told of although the answer to its removal is lost") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  EventLog news;
+  auto mortal = database->engine(), other = database->engine();
+  auto dies = mortal.lock("job", {.mode = Mode::shared, .lease = 1h, .renew = false, .label = "dies"});
+  auto stays = other.lock("job", {.mode = Mode::shared, .lease = 1h, .renew = false});
+  database->admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at - 61000000 WHERE owner = '" +
+                        std::string(dies.owner()) + "'");
+  {
+    Engine engine(database.server().url_at(proxy.address()),
+                  {.connections = 1,
+                   .timeouts = {.connect = 20s * slowness(), .request = 1s * slowness()},
+                   .prepared_statements = false,
+                   .observer = news.observer()});
+    proxy.hold_next_request_and_refuse("DELETE FROM");
+    CHECK(thrown_by([&] { engine.reap(); }).fault);
+    REQUIRE(proxy.holds());
+    proxy.let_held_go();
+    CHECK(eventually([&] { return proxy.held_was_answered(); }));
+    CHECK(database->admin().number("SELECT count(*) FROM resource_lock_holder WHERE token > 0") == 1);
+    proxy.pass();
+    for (int round = 0; round < 3; ++round) engine.reap();
+  }
+  REQUIRE(news.of(Event::Kind::abandoned).size() == 1);
+  const auto told = news.of(Event::Kind::abandoned).front();
+  CHECK(told.name == "job");
+  CHECK_MESSAGE(told.text.find("dies") != std::string::npos, told.text);
+  CHECK(dies.release() == Released::was_lost);
 }

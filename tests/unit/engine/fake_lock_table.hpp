@@ -306,7 +306,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
-  store::Forgotten forget_holders(std::size_t, Deadline) override { return {}; }
+  std::vector<store::DeadHolder> dead_holders(std::size_t, Deadline) override { return {}; }
+  std::size_t forget_holders(std::span<const store::DeadHolder>, Deadline) override { return 0; }
   std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
     return make_listener ? make_listener() : nullptr;
