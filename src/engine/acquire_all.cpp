@@ -45,8 +45,7 @@ class AcquireOfAll {
         reentrance_(options.reentrance.value_or(context_.options.reentrance)),
         held_(names.size()),
         requests_(names.size()),
-        own_(names.size()),
-        closed_(names.size()) {}
+        own_(names.size()) {}
   ~AcquireOfAll() {
     try {
       give_back();
@@ -234,10 +233,17 @@ class AcquireOfAll {
     if (at_least_ == Duration{} || planted("several_without_at_least")) return true;
     for (Index i = 0; i < held_.size(); ++i) {
       if (!own_[i]) continue;
-      closed_[i] = true;  // or may be
+      held_[i]->to_be_reopened = true;  // it may be closed from now on: whoever releases it meanwhile opens it
       if (!close(held_[i])) return refused(i, false);
     }
-    return all_valid();
+    if (!all_valid()) return false;
+    stay_closed();
+    return true;
+  }
+
+  void stay_closed() {
+    for (const auto& held : held_)
+      if (held) held->to_be_reopened = false;
   }
 
   bool close(const std::shared_ptr<Lease>& held) {
@@ -258,15 +264,14 @@ class AcquireOfAll {
 
   // Nobody has had all: what was closed before the rest was not is open again once it is given back, now or later.
   void reopen() {
-    if (planted("several_stay_closed")) return;
+    if (planted("several_stay_closed")) return stay_closed();
     const Deadline deadline = later(BootClock::now(), context_.options.timeouts.release);
     bool away = false;
     for (Index i = 0; i < held_.size(); ++i) {
+      if (!own_[i] || !held_[i] || !held_[i]->to_be_reopened) continue;
       // It is theirs as well who are inside by the same job.
-      if (!closed_[i] || !held_[i] || (reentrance_ == Reentrance::thread && context_.entries.inside(*held_[i]) > 1))
-        continue;
-      held_[i]->to_be_reopened = true;
-      if (away) continue;
+      held_[i]->to_be_reopened = reentrance_ != Reentrance::thread || context_.entries.inside(*held_[i]) <= 1;
+      if (away || !held_[i]->to_be_reopened) continue;
       try {
         held_[i]->pin();
         const auto key = held_[i]->key();
@@ -321,9 +326,8 @@ class AcquireOfAll {
     std::vector<std::shared_ptr<Lease>> all;
     all.reserve(held_.size());
     for (Index i = 0; i < held_.size(); ++i) {
-      if (held_[i]) all.push_back(std::move(held_[i]));
-      held_[i] = nullptr;
-      own_[i] = closed_[i] = false;
+      if (held_[i]) all.push_back(std::exchange(held_[i], nullptr));
+      own_[i] = false;
     }
     opened_.reset();
     if (all.empty() || planted("several_kept_in_part")) return;
@@ -366,7 +370,6 @@ class AcquireOfAll {
   std::vector<std::shared_ptr<Lease>> held_;             // by their indexes among the names
   std::vector<std::unique_ptr<GrantRequest>> requests_;  // of what is asked for, until it is known what came of it
   std::vector<bool> own_;                                // granted to this one, and not entered
-  std::vector<bool> closed_;                             // its at-least time may be written
   std::optional<Index> opened_;                          // what was waited for may be entered already
   Index in_the_way_ = 0;
   bool row_locked_ = false;

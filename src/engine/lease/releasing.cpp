@@ -37,6 +37,8 @@ class WakeOnExit {
 
 }  // namespace
 
+Error not_reopened() { return {Fault::unavailable, "its at-least time is to be ended first"}; }
+
 Released Releaser::release(const std::shared_ptr<Lease>& held, Duration timeout) {
   if (planted("release_takes_its_time")) timeout = context_.options.timeouts.request;
   ReleaseRequest request{held};
@@ -66,7 +68,7 @@ Released Releaser::free(ReleaseRequest& request) {
   const auto& held = request.held;
   WakeOnExit wake(*context_.queues, request);
   try {
-    if (held->to_be_reopened) throw Error(Fault::unavailable, "its at-least time could not be ended");
+    if (held->to_be_reopened) throw not_reopened();
     if (!request.was_lost && hand_over_.hand_over(request)) {
       if (request.unclaimed) release(request.unclaimed, context_.options.timeouts.release);
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain

@@ -15,6 +15,9 @@
 
 namespace dlock::engine {
 
+// Why what is Lease::to_be_reopened is not released now, but by who ends its at-least time.
+Error not_reopened();
+
 // Threads: any. A lease that is released is nobody's in this process, whatever becomes of its row.
 class Releaser {
  public:

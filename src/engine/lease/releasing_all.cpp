@@ -55,7 +55,7 @@ void ReleaseOfAll::send_together() {
   std::vector<ReleaseRequest> batch;
   for (auto& one : taken_) {
     const bool again = !batch.empty() && batch.back().held->name() == one.held->name();
-    if (most < 2 || again || one.held->mode() != Mode::exclusive) {
+    if (most < 2 || again || one.held->mode() != Mode::exclusive || one.held->to_be_reopened) {
       alone_.push_back(std::move(one));
       continue;
     }
@@ -99,6 +99,7 @@ void ReleaseOfAll::send_alone() {
 
 void ReleaseOfAll::send(ReleaseRequest& one) {
   try {
+    if (one.held->to_be_reopened && !planted("released_all_stay_closed")) throw not_reopened();
     const auto left = context_.retry(one.deadline, one.unanswered, [&](Deadline deadline) {
       return context_.table->leave(one.held->key(), deadline);
     });

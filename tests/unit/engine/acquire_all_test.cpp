@@ -95,6 +95,23 @@ TEST_CASE("they are open again also for who finds what was left of them before i
   CHECK(eventually([&] { return !bench.take(bench.core, {.lease = 1h}, 1s).empty(); }));
 }
 
+TEST_CASE("they are open again also where all that the engine holds is released before they are given back") {
+  for (const int moment : {2, 3}) {  // while the second of them is closed, or the first one opened again
+    INFO(moment);
+    Bench bench;
+    std::atomic<int> extensions{0};
+    const auto here = std::this_thread::get_id();
+    bench.table->before_extending = [&](Duration) {
+      if (std::this_thread::get_id() != here) return;
+      if (++extensions == moment) CHECK(bench.core.release_all(1s).unconfirmed == 2);
+      if (extensions > 1) throw Failure(Cause::rejected, "planned");
+    };
+    CHECK_THROWS_AS(bench.take(bench.core, {.lease = 1h, .at_least = 1h}), dlock::Error);
+    CHECK(extensions >= moment);
+    CHECK(eventually([&] { return bench.all_are_free(); }));
+  }
+}
+
 TEST_CASE("what is thrown of one of several leaves nothing behind that was granted with it") {
   Bench bench;
   bench.table->acquires_together = true;
