@@ -14,8 +14,6 @@
 #include "types/retry.hpp"
 #include "types/worker.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -77,6 +75,10 @@ struct Reaper::State : Worker {
     });
   }
 
+  auto asking(const std::stop_token& stop) {
+    return [this, &stop](const auto& question) { return ask(stop, question); };
+  }
+
   // ---- Turns
 
   bool begin_turn(Duration pause, const std::stop_token& stop) REQUIRES(working) {
@@ -132,11 +134,26 @@ struct Reaper::State : Worker {
     return safe;
   }
 
-  // What was left behind by those who died while they waited, or shared a name with others.
-  void forget_the_dead(const std::stop_token& stop) REQUIRES(working) {
+  // What was left behind by those who died while they waited, or shared a name with others. Tells of at most `limit` of
+  // these, and answers of how many.
+  std::size_t forget_the_dead(const Scope& scope, std::size_t limit, const std::stop_token& stop) REQUIRES(working) {
     ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
-    const auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
-    settler.forget(dead, [&](const auto& put) { return ask(stop, put); });
+    auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
+    std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
+    const auto others = std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
+    std::size_t told = 0;
+    for (auto one = dead.begin(); one != others && told < limit; ++one) {
+      if (stop.stop_requested() || !still_my_turn(stop)) return told;
+      told += settler.forget(*one, asking(stop));
+    }
+    ask(stop, [&](Deadline until) {
+      try {
+        reaping.forget_holders({others, dead.end()}, until);
+      } catch (const Failure& failure) {
+        if (failure.cause() != Cause::locked) throw;  // the next round finds them
+      }
+    });
+    return told;
   }
 
   // At most `limit` of the rows of history that are too many, if a number is set.
@@ -195,15 +212,14 @@ struct Reaper::State : Worker {
 
   std::size_t settle(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                      const Progress& progress) REQUIRES(working) {
-    const auto question = [&](const auto& put) { return ask(stop, put); };
-    std::size_t settled = settler.resolve_doubts(question);
+    std::size_t settled = settler.resolve_doubts(asking(stop));
     each_batch(
         scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           working.is_held();
           for (const auto& lease : leases) {
             if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
-            settled += settler.settle(lease, question);
+            settled += settler.settle(lease, asking(stop));
           }
           if (progress) progress({ReapProgress::Phase::settling, settled, 0, {}});
           return settled < limit;
@@ -221,9 +237,9 @@ struct Reaper::State : Worker {
     const bool mine = in_turn(options.every / 4 * 3, stop, [&]() REQUIRES(working) {
       look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
+      if (!stop.stop_requested()) forget_the_dead(everything, Reaping::all, stop);
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, Reaping::all, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
-      if (!stop.stop_requested()) forget_the_dead(stop);
       if (!stop.stop_requested()) trim_history(Reaping::all, batch_of_rows, stop);
     });
     if (!mine) saw(look_at_floor(stop));
@@ -281,9 +297,9 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     state.working.is_held();
     state.look_at_floor(stop);
     reaped.abandoned = state.settle(everything, batch, batch, stop, {});
+    reaped.abandoned += state.forget_the_dead(everything, batch - std::min(batch, reaped.abandoned), stop);
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
-    state.forget_the_dead(stop);
     reaped.history = state.trim_history(batch, batch, stop);
   });
   return reaped;
@@ -327,6 +343,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   const bool begun = when_possible([&] {
     state.working.is_held();
     reaped.abandoned = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
+    reaped.abandoned += state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, reaped.abandoned), stop);
     reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();
     if (candidates > 0) floor = state.raise_floor(stop);

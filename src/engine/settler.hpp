@@ -29,65 +29,42 @@ class Settler {
   Settler(store::ReaperTable& table, std::shared_ptr<EventQueue> events, const std::string& id)
       : table_(table), events_(std::move(events)), id_(id) {}
 
-  // Reports it if it was this reaper that settled it: whoever moves the token on has settled it, and nobody else. Answers
-  // how many were settled, one that was in doubt among them.
+  // Settles it, and tells of it if it was this reaper that did: whoever moves the token on has settled it, and nobody
+  // else. What is in doubt is left to resolve_doubts. Answers how many were told of.
   template <class Ask>
   std::size_t settle(const store::Abandoned& lease, Ask ask) {
-    if (is_doubtful(lease)) return 0;  // its row was locked a moment ago
-    bool in_doubt = false;
+    if (is_in(doubtful_, lease)) return 0;  // which may be told of there
+    Attempt attempt;
     try {
-      const bool settled = ask([&](Deadline until) {
-        try {
-          return table_.settle(lease.name, lease.token, id_, until);
-        } catch (const Failure& failure) {
-          in_doubt = in_doubt || failure.may_have_run();
-          if (failure.cause() != Cause::locked) throw;
-          return false;  // somebody is at it: the next round finds it, if it is still abandoned then
-        }
-      });
-      if (settled) report(lease);
-      if (settled || !in_doubt) return settled ? 1 : 0;
+      if (settled_by(attempt, lease, ask)) return report(lease);
+      if (!attempt.in_doubt) return 0;  // where its row is locked the next round finds it
     } catch (...) {
-      if (in_doubt) doubtful_.push_back(lease);
+      if (attempt.in_doubt) doubtful_.push_back(lease);
       throw;
     }
     doubtful_.push_back(lease);
     return resolve_doubts(ask);
   }
 
-  // Answers how many of what was in doubt this reaper has settled.
+  // Removes one of those who shared a name, hold nothing any more and never let go, and tells of it if it was this reaper
+  // that did. Answers how many were told of.
   template <class Ask>
-  std::size_t resolve_doubts(Ask ask) {
-    std::size_t settled = 0;
-    for (auto at = doubtful_.begin(); at != doubtful_.end();)
-      at = is_resolved(*at, settled, ask) ? doubtful_.erase(at) : std::next(at);
-    return settled;
+  std::size_t forget(const store::DeadHolder& dead, Ask ask) {
+    if (is_in(doubtful_dead_, dead)) return 0;
+    std::size_t told = 0;
+    if (!is_forgotten(dead, false, told, ask)) doubtful_dead_.push_back(dead);
+    return told;
   }
 
-  // Removes those who shared a name and hold nothing any more, and tells of those who never let go, as settle does. Who
-  // was quicker tells of them. What is in doubt comes first, and the others then by their next round.
+  // Answers how many were told of.
   template <class Ask>
-  void forget(std::vector<store::DeadHolder> dead, Ask ask) {
-    bool in_doubt = !dead_in_doubt_.empty();
-    if (in_doubt) dead = dead_in_doubt_;
-    if (dead.empty()) return;
-    std::size_t removed = 0;
-    try {
-      removed = ask([&](Deadline until) {
-        try {
-          return table_.forget_holders(dead, until);
-        } catch (const Failure& failure) {
-          in_doubt = in_doubt || failure.may_have_run();
-          throw;
-        }
-      });
-    } catch (...) {
-      if (in_doubt) dead_in_doubt_ = std::move(dead);
-      throw;
-    }
-    dead_in_doubt_.clear();
-    if (removed == dead.size()) report(dead);
-    else if (in_doubt && !planted("dead_untold")) report(dead, unclear);
+  std::size_t resolve_doubts(Ask ask) {
+    std::size_t told = 0;
+    for (auto at = doubtful_.begin(); at != doubtful_.end();)
+      at = is_resolved(*at, told, ask) ? doubtful_.erase(at) : std::next(at);
+    for (auto at = doubtful_dead_.begin(); at != doubtful_dead_.end();)
+      at = is_forgotten(*at, true, told, ask) ? doubtful_dead_.erase(at) : std::next(at);
+    return told;
   }
 
   // Nobody will look them up any more.
@@ -95,54 +72,92 @@ class Settler {
     try {
       for (const auto& lease : doubtful_) report(lease, unclear);
       doubtful_.clear();
-      report(dead_in_doubt_, unclear);
-      dead_in_doubt_.clear();
+      for (const auto& dead : doubtful_dead_) report(dead.lease, unclear);
+      doubtful_dead_.clear();
     } catch (const std::exception&) {  // there is no memory to tell it
     }
   }
 
  private:
+  struct Attempt {
+    bool in_doubt = false, locked = false;
+  };
+
   static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
 
-  void report(const store::Abandoned& lease, const char* doubt = "") const {
-    if (lease.node.empty()) return;  // of several, each of whom is told by itself
+  std::size_t report(const store::Abandoned& lease, const char* doubt = "") const {
+    if (lease.node.empty()) return 0;  // of several, each of whom is told by itself
     events_->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
                   fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
+    return 1;
   }
 
-  void report(const std::vector<store::DeadHolder>& dead, const char* doubt = "") const {
-    for (const auto& one : dead)
-      if (one.abandoned) report(one.lease, doubt);
-  }
-
-  bool is_doubtful(const store::Abandoned& lease) const {
+  static bool is_in(const std::vector<store::Abandoned>& all, const store::Abandoned& lease) {
     return std::ranges::any_of(
-        doubtful_, [&](const auto& other) { return other.name == lease.name && other.token == lease.token; });
+        all, [&](const auto& other) { return other.name == lease.name && other.token == lease.token; });
+  }
+  static bool is_in(const std::vector<store::DeadHolder>& all, const store::DeadHolder& dead) {
+    return std::ranges::any_of(
+        all, [&](const auto& other) { return other.lease.name == dead.lease.name && other.owner == dead.owner; });
+  }
+
+  // Whether `change` has changed something. A row that is locked is not waited for.
+  template <class Ask, class Change>
+  static bool changed(Attempt& attempt, Ask ask, Change change) {
+    return ask([&](Deadline until) {
+      attempt.locked = false;
+      try {
+        return change(until);
+      } catch (const Failure& failure) {
+        attempt.in_doubt = attempt.in_doubt || failure.may_have_run();
+        attempt.locked = failure.cause() == Cause::locked;
+        if (!attempt.locked) throw;
+        return false;
+      }
+    });
+  }
+
+  template <class Ask>
+  bool settled_by(Attempt& attempt, const store::Abandoned& lease, Ask ask) {
+    return changed(attempt, ask, [&](Deadline until) { return table_.settle(lease.name, lease.token, id_, until); });
   }
 
   // What may have been settled without an answer is settled again: what was sent then may take effect after whatever is
-  // asked now, and changes nothing any more once this has. If somebody has settled it, that is looked up by its signature.
-  // Once the name was granted again that is gone: then it is told with the doubt in words, since told twice is better than
-  // never. False: its row is locked, perhaps by what was sent then.
+  // asked now, and changes nothing any more once this has. If somebody has settled it, that is looked up by its signature,
+  // and told with the doubt in words where that is gone, since told twice is better than never. False: that is not known
+  // yet, since its row is locked, or it is held again, for as long as what was sent may still come too late.
   template <class Ask>
-  bool is_resolved(const store::Abandoned& lease, std::size_t& settled, Ask ask) {
-    try {
-      if (!planted("doubt_dropped") &&
-          ask([&](Deadline until) { return table_.settle(lease.name, lease.token, id_, until); })) {
-        report(lease);
-        ++settled;
+  bool is_resolved(const store::Abandoned& lease, std::size_t& told, Ask ask) {
+    Attempt attempt;
+    if (!planted("doubt_dropped")) {
+      if (settled_by(attempt, lease, ask)) {
+        told += report(lease);
         return true;
       }
-    } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked) throw;
-      return false;
+      if (attempt.locked) return false;
     }
     switch (ask([&](Deadline until) { return table_.settled(lease.name, lease.token, id_, until); })) {
-      case store::Settled::by_asker: report(lease); break;
-      case store::Settled::not_by_asker: return true;
-      case store::Settled::unclear: report(lease, unclear); break;
+      case store::Settled::by_asker: told += report(lease); break;
+      case store::Settled::unclear: told += report(lease, unclear); break;
+      case store::Settled::still_held: return planted("doubt_dropped");
+      case store::Settled::not_by_asker: break;
     }
-    ++settled;
+    return true;
+  }
+
+  // False: it is in doubt, and its row is locked.
+  template <class Ask>
+  bool is_forgotten(const store::DeadHolder& dead, bool was_in_doubt, std::size_t& told, Ask ask) {
+    Attempt attempt{was_in_doubt};
+    try {
+      const bool removed = changed(attempt, ask, [&](Deadline until) { return table_.forget_holder(dead, until); });
+      if (removed) told += report(dead.lease);
+      else if (attempt.in_doubt && attempt.locked) return false;
+      else if (attempt.in_doubt && !planted("dead_untold")) told += report(dead.lease, unclear);
+    } catch (...) {
+      if (attempt.in_doubt && !was_in_doubt) doubtful_dead_.push_back(dead);
+      throw;
+    }
     return true;
   }
 
@@ -151,7 +166,7 @@ class Settler {
   const std::string id_;  // signs what is settled
   // Perhaps settled, and removed, by this reaper: nobody answered.
   std::vector<store::Abandoned> doubtful_;
-  std::vector<store::DeadHolder> dead_in_doubt_;
+  std::vector<store::DeadHolder> doubtful_dead_;
 };
 
 }  // namespace dlock::engine

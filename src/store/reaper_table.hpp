@@ -40,7 +40,8 @@ struct Some {
 enum class Settled {
   by_asker,
   not_by_asker,
-  unclear,  // the name was granted again since, or its row is gone
+  unclear,     // somebody has, and what says who is gone, or the row is
+  still_held,  // nobody: its holder goes on
 };
 
 // Who shared a name, and holds nothing any more. `abandoned`: without having let go.
@@ -90,8 +91,9 @@ class ReaperTable {
 
   // At most `limit` of those who shared a name and hold nothing any more. Locks nothing.
   virtual std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) = 0;
-  // Removes those of them who still hold nothing; answers how many.
-  virtual std::size_t forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
+  // Removes one of them, or some, if they still hold nothing. True: it was this call.
+  virtual bool forget_holder(const DeadHolder& dead, Deadline deadline) = 0;
+  virtual void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;
 };

@@ -59,6 +59,7 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       idle_row_(all.at("idle_row", {"name"})),
       remove_idle_(all.at("remove_idle", {"name", "token", "expires_at"})),
       dead_holders_(all.at("dead_holders", {"limit"})),
+      forget_holder_(all.at("forget_holder", {"name", "owner"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
       history_above_(all.at("history_above", {"keep"})),
       trim_history_(all.at("history_trim", {"last", "batch"})) {}
@@ -110,8 +111,8 @@ bool SqlReaperTable::settle(std::string_view name, Token token, std::string_view
 Settled SqlReaperTable::settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) {
   auto settled = Settled::unclear;
   ask(settled_, {name, number(token), settler}, deadline, [&](const Answer& answer) {
-    if (answer.rows() == 0 || answer.integer(0, 0) == 2) settled = Settled::unclear;
-    else settled = answer.integer(0, 0) == 1 ? Settled::by_asker : Settled::not_by_asker;
+    constexpr std::array answers{Settled::not_by_asker, Settled::by_asker, Settled::unclear, Settled::still_held};
+    if (answer.rows() > 0) settled = answers.at(static_cast<std::size_t>(answer.integer(0, 0)));
   });
   return settled;
 }
@@ -168,15 +169,20 @@ std::vector<DeadHolder> SqlReaperTable::dead_holders(std::size_t limit, Deadline
   return found;
 }
 
-std::size_t SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline deadline) {
-  std::size_t removed = 0;
+bool SqlReaperTable::forget_holder(const DeadHolder& dead, Deadline deadline) {
+  bool removed = false;
+  ask(forget_holder_, {dead.lease.name, dead.owner}, deadline,
+      [&](const Answer& answer) { removed = answer.affected > 0; });
+  return removed;
+}
+
+void SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline deadline) {
   std::vector<Argument> rows;
   for (const auto& one : dead) rows.insert(rows.end(), {one.lease.name, one.owner});
-  if (rows.empty()) return removed;
+  if (rows.empty()) return;
   on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
-    removed = static_cast<std::size_t>(connection.run_rows(forget_holders_, rows, 2, deadline).affected);
+    connection.run_rows(forget_holders_, rows, 2, deadline);
   });
-  return removed;
 }
 
 std::size_t SqlReaperTable::trim_history(std::size_t keep, std::size_t batch, Deadline deadline) {

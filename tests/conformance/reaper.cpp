@@ -278,6 +278,30 @@ TEST_CASE("a lease that was renewed since it was listed as abandoned is not sett
   CHECK(lock->release() == Released::freed);
 }
 
+TEST_CASE(
+    "who settled a lease is known until the name is granted again, and by whom not, where somebody withdrew since") {
+  Database database;
+  const auto table = database.table();
+  auto& reaping = table->reaping();
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  add_old_rows(database.admin(), "left ", 1, 7, true);
+  const auto left = row_name("left ", 0);
+  const auto settled_by = [&](std::string_view settler) { return reaping.settled(left, Token{7}, settler, soon()); };
+  CHECK(settled_by("one") == store::Settled::still_held);
+  REQUIRE(reaping.settle(left, Token{7}, "one", soon()));
+  CHECK(settled_by("one") == store::Settled::by_asker);
+  CHECK(settled_by("another") == store::Settled::unclear);
+  table->withdraw(left, std::string(32, 'a'), soon());
+  CHECK(settled_by("one") == store::Settled::unclear);
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  const auto token = lock->token();
+  CHECK(lock->release() == Released::freed);
+  CHECK(reaping.settled("job", token, "one", soon()) == store::Settled::not_by_asker);
+  CHECK(reaping.settled("none", token, "one", soon()) == store::Settled::unclear);
+}
+
 TEST_CASE("an engine with a reaper closes at once") {
   Database database;
   add_old_rows(database.admin(), "old ", 3000);

@@ -496,3 +496,25 @@ TEST_CASE("who died among readers is told as abandoned, and who let go is not") 
   CHECK(holders(database) == 0);
   CHECK(engine.inspect("a")->state == State::free);
 }
+
+TEST_CASE("who died among readers a moment ago is told when their lock is settled, by a round and by a pass") {
+  for (const bool pass : {false, true}) {
+    INFO(pass);
+    Database database;
+    EventLog news;
+    auto one = database.engine({.reentrance = Reentrance::none, .label = "one"});
+    auto two = database.engine({.reentrance = Reentrance::none, .label = "two"});
+    for (auto* each : {&one, &two}) each->lock("a", {.mode = Mode::shared, .lease = 1h, .renew = false}).detach();
+    database.admin().expire("a");
+    database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+    {
+      auto reaper = database.engine({.observer = news.observer()});
+      const auto reaped = pass ? reaper.reap_all({.glob = "a*"}) : reaper.reap();
+      CHECK(reaped.abandoned == 2);
+      CHECK(reaper.reap_all().abandoned == 0);
+    }
+    CHECK(news.of(Event::Kind::abandoned).size() == 2);
+    for (const auto& told : news.of(Event::Kind::abandoned)) CHECK(told.name == "a");
+    CHECK(holders(database) == 0);
+  }
+}

@@ -323,15 +323,22 @@ DELETE FROM {{holder}} AS h USING {{lock}} AS l
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_owner::text;
 
 -- name: dead_holders(limit)
--- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
+-- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
+-- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
        (h.token > 0)::int::bigint
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
- WHERE greatest(h.expires_at, h.reopens_at) <= n.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
+ WHERE greatest(h.expires_at, h.reopens_at) <= n.now
+   AND (greatest(h.expires_at, h.reopens_at) <= n.now - 60000000 OR h.gate = ''
+        OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
  ORDER BY h.name, h.owner LIMIT :limit::bigint;
+
+-- name: forget_holder(name, owner)
+DELETE FROM {{holder}}
+ WHERE name = :name::text AND owner = :owner::text AND greatest(expires_at, reopens_at) <= {{now}};
 
 -- name: forget_holders(name, owner)
 -- Every argument is an array, an element a holder.
 DELETE FROM {{holder}} AS h USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
  WHERE h.name = x.name AND h.owner = x.owner
-   AND greatest(h.expires_at, h.reopens_at) <= {{now}} - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END;
+   AND greatest(h.expires_at, h.reopens_at) <= {{now}};

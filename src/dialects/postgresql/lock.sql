@@ -357,8 +357,10 @@ UPDATE {{lock}} AS l
 SELECT 1::bigint FROM {{lock}} WHERE name = :name::text;
 
 -- name: settled(name, token, settler)
--- 1: by this settler. 0: not by it, since the next grant of a settled lease has a token of at least token + 2.
--- 2, or no row: a later grant has taken the trace away.
-SELECT (CASE WHEN owner IS NULL AND actor = :settler::text THEN 1
+-- 1: by this settler. 2, or no row: by another one, or by this one, and a withdrawn attempt or a later grant has taken its
+-- signature away. 3: by nobody, and it is held still. 0: it was released, forced or taken over.
+SELECT (CASE WHEN ended_token = :token::bigint + 1 AND outcome = 'expired'
+               THEN CASE WHEN actor = :settler::text THEN 1 ELSE 2 END
+             WHEN owner IS NOT NULL AND token = :token::bigint THEN 3
              WHEN token <= :token::bigint + 1 THEN 0 ELSE 2 END)::bigint
   FROM {{lock}} WHERE name = :name::text;

@@ -263,15 +263,22 @@ DELETE FROM {{holder}}
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 
 -- name: dead_holders(limit)
--- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
+-- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
+-- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
        h.token > 0
   FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
- WHERE max(h.expires_at, h.reopens_at) <= t.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
+ WHERE max(h.expires_at, h.reopens_at) <= t.now
+   AND (max(h.expires_at, h.reopens_at) <= t.now - 60000000 OR h.gate = ''
+        OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
  ORDER BY h.name, h.owner LIMIT :limit;
+
+-- name: forget_holder(name, owner)
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner AND max(expires_at, reopens_at) <= {{now}};
 
 -- name: forget_holders(name, owner)
 -- Once a holder, all in one transaction.
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner
-   AND max(expires_at, reopens_at) <= {{now}} - CASE WHEN gate = '' THEN 0 ELSE 60000000 END;
+   AND max(expires_at, reopens_at) <= {{now}};

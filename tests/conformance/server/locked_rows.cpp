@@ -1,5 +1,6 @@
 // The promise that a row which some transaction keeps locked delays nobody but those who want it.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
 
@@ -90,6 +91,27 @@ TEST_CASE("the reaper goes around a locked row and comes back for it") {
     engine.reap();
     return !other.exists("a");
   }));
+}
+
+TEST_CASE("who died among several is told of while the row of another one is locked, and that one is told of later") {
+  ServerDatabase database;
+  EventLog news;
+  auto dies = database->engine({.reentrance = Reentrance::none});
+  for (const char* name : {"a", "b"}) dies.lock(name, {.mode = Mode::shared, .lease = 1h, .renew = false}).detach();
+  database->admin().run("UPDATE resource_lock SET expires_at = acquired_at WHERE owner IS NOT NULL");
+  database->admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+  {
+    Admin blocking(database.server());
+    blocking.run("BEGIN");
+    blocking.run("UPDATE resource_lock_holder SET label = 'locked' WHERE name = 'a'");
+    auto engine = database->engine({.observer = news.observer()});
+    CHECK(engine.reap().abandoned == 1);
+    REQUIRE(news.comes(Event::Kind::abandoned));
+    CHECK(news.of(Event::Kind::abandoned).front().name == "b");
+    blocking.run("ROLLBACK");
+    CHECK(eventually([&] { return engine.reap().abandoned == 1; }));
+  }
+  CHECK(news.of(Event::Kind::abandoned).size() == 2);
 }
 
 TEST_CASE(

@@ -282,6 +282,10 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline) override {
     return with_mishaps([&] {
+      if (unanswered_settles == 0 && locked_settles > 0) {
+        --locked_settles;
+        throw Failure(Cause::locked, "planned");
+      }
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
       row.owner.clear();
@@ -298,6 +302,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return with_mishaps([&] {
       const auto& row = rows_[std::string(name)];
       if (row.owner.empty() && row.freed_by == settler) return store::Settled::by_asker;
+      if (!row.owner.empty() && row.token == number(token)) return store::Settled::still_held;
       return row.token <= number(token) + 1 ? store::Settled::not_by_asker : store::Settled::unclear;
     });
   }
@@ -307,7 +312,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
   std::vector<store::DeadHolder> dead_holders(std::size_t, Deadline) override { return {}; }
-  std::size_t forget_holders(std::span<const store::DeadHolder>, Deadline) override { return 0; }
+  bool forget_holder(const store::DeadHolder&, Deadline) override { return false; }
+  void forget_holders(std::span<const store::DeadHolder>, Deadline) override {}
   std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
     return make_listener ? make_listener() : nullptr;
@@ -361,6 +367,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::atomic<Mode> wanted_mode{Mode::exclusive};
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
+  std::atomic<int> locked_settles{0};           // so many find their row locked, after those
   std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
   std::atomic<bool> away{false};                // every call fails as if nobody listened
   std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that

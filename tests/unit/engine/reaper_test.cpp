@@ -136,6 +136,19 @@ TEST_CASE("a settling whose answer never came is told at the latest when the eng
   CHECK(texts.front().find("the answer was lost") != std::string::npos);
 }
 
+TEST_CASE("a settling without an answer whose row is locked is told once, when its row is free") {
+  Bench bench;
+  bench.table->unanswered_settles = 1;
+  bench.table->locked_settles = 3;  // asked again at once, looked for, and once more in the next round
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(bench.table->locked_settles == 1);
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(bench.table->locked_settles == 0);
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(Bench::abandoned(bench.end()).size() == 1);
+}
+
 TEST_CASE("a settling that did not happen is not told") {
   Bench bench;
   bench.table->add_mishap(Cause::disconnected, true, false);  // the list of what is abandoned
