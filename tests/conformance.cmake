@@ -156,6 +156,7 @@ function(dlock_add_promise database promise)
     SKIP_RETURN_CODE 77 TIMEOUT 900 LABELS "${labels}")
   if(promise MATCHES "/cluster/")
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT DLOCK_TEST_CLUSTERED=1)
+    set_property(TEST ${test} APPEND PROPERTY LABELS cluster)
     # One at a time: some hold a server of it back.
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_cluster} RESOURCE_LOCK ${dlock_opener_cluster})
   elseif(dlock_opener_fixture)

@@ -58,7 +58,9 @@ Database::~Database() {
     // What an answer that was late has granted is given back behind its caller.
     const bool in_time = std::uncaught_exceptions() == 0;
     CHECK_MESSAGE((in_time ? admin.held() == 0 : eventually([&] { return admin.held() == 0; })), "a lock is left held");
-  } catch (const std::exception& error) { FAIL_CHECK("the locks left held could not be counted: " << std::string(error.what())); }
+  } catch (const std::exception& error) {
+    FAIL_CHECK("the locks left held could not be counted: " << std::string(error.what()));
+  }
 }
 
 std::chrono::milliseconds time_in_vain() {
