@@ -242,8 +242,8 @@ class AcquireOfAll {
   }
 
   void stay_closed() {
-    for (const auto& held : held_)
-      if (held) held->to_be_reopened = false;
+    for (Index i = 0; i < held_.size(); ++i)
+      if (own_[i] && held_[i]) held_[i]->to_be_reopened = false;
   }
 
   bool close(const std::shared_ptr<Lease>& held) {

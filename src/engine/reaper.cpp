@@ -134,26 +134,37 @@ struct Reaper::State : Worker {
     return safe;
   }
 
-  // What was left behind by those who died while they waited, or shared a name with others. Tells of at most `limit` of
-  // these, and answers of how many.
-  std::size_t forget_the_dead(const Scope& scope, std::size_t limit, const std::stop_token& stop) REQUIRES(working) {
-    ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
-    auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
-    std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
-    const auto others = std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
-    std::size_t told = 0;
-    for (auto one = dead.begin(); one != others && told < limit; ++one) {
-      if (stop.stop_requested() || !still_my_turn(stop)) return told;
-      told += settler.forget(*one, asking(stop));
+  // What was left behind by those who died while they shared a name with others, or waited. Tells of about `limit` of
+  // the first at most.
+  void forget_the_dead(const Scope& scope, std::size_t limit, const std::stop_token& stop) REQUIRES(working) {
+    for (bool more = true; more && limit > 0 && !stop.stop_requested();) {
+      const auto before = settler.told();
+      auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
+      more = dead.size() == batch_of_rows;
+      std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
+      const auto others =
+          std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
+      for (auto one = dead.begin(); one != others && settler.told() - before < limit; ++one) {
+        if (stop.stop_requested() || !still_my_turn(stop)) return;
+        settler.forget(*one, asking(stop));
+      }
+      unless_locked(stop, [&](Deadline until) { reaping.forget_holders({others, dead.end()}, until); });
+      limit -= std::min(limit, settler.told() - before);
+      more = more && settler.told() > before;
     }
+    unless_locked(stop, [&](Deadline until) { table->waiting().forget_waiters(batch_of_rows, until); });
+  }
+
+  // What is locked the next round finds.
+  template <class Work>
+  void unless_locked(const std::stop_token& stop, Work work) {
     ask(stop, [&](Deadline until) {
       try {
-        reaping.forget_holders({others, dead.end()}, until);
+        work(until);
       } catch (const Failure& failure) {
-        if (failure.cause() != Cause::locked) throw;  // the next round finds them
+        if (failure.cause() != Cause::locked) throw;
       }
     });
-    return told;
   }
 
   // At most `limit` of the rows of history that are too many, if a number is set.
@@ -296,8 +307,10 @@ Engine::Reaped Reaper::round(std::size_t batch) {
   reaped.elsewhere = !state.in_turn({}, stop, [&] {
     state.working.is_held();
     state.look_at_floor(stop);
-    reaped.abandoned = state.settle(everything, batch, batch, stop, {});
-    reaped.abandoned += state.forget_the_dead(everything, batch - std::min(batch, reaped.abandoned), stop);
+    const auto told = state.settler.told();
+    const auto settled = state.settle(everything, batch, batch, stop, {});
+    state.forget_the_dead(everything, batch - std::min(batch, settled), stop);
+    reaped.abandoned = state.settler.told() - told;
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
     reaped.history = state.trim_history(batch, batch, stop);
@@ -342,8 +355,10 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   Token floor{};
   const bool begun = when_possible([&] {
     state.working.is_held();
-    reaped.abandoned = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
-    reaped.abandoned += state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, reaped.abandoned), stop);
+    const auto told = state.settler.told();
+    const auto settled = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
+    state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, settled), stop);
+    reaped.abandoned = state.settler.told() - told;
     reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();
     if (candidates > 0) floor = state.raise_floor(stop);

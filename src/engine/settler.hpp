@@ -3,6 +3,7 @@
 
 #include "engine/event_queue.hpp"
 #include "store/reaper_table.hpp"
+#include "types/clock.hpp"
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 
@@ -11,10 +12,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,47 +33,51 @@ class Settler {
       : table_(table), events_(std::move(events)), id_(id) {}
 
   // Settles it, and tells of it if it was this reaper that did: whoever moves the token on has settled it, and nobody
-  // else. What is in doubt is left to resolve_doubts. Answers how many were told of.
+  // else. What is in doubt is left to resolve_doubts. Answers how many were settled.
   template <class Ask>
   std::size_t settle(const store::Abandoned& lease, Ask ask) {
     if (is_in(doubtful_, lease)) return 0;  // which may be told of there
     Attempt attempt;
     try {
-      if (settled_by(attempt, lease, ask)) return report(lease);
+      if (settled_by(attempt, lease, ask)) {
+        report(lease);
+        return 1;
+      }
       if (!attempt.in_doubt) return 0;  // where its row is locked the next round finds it
     } catch (...) {
-      if (attempt.in_doubt) doubtful_.push_back(lease);
+      if (attempt.in_doubt) doubtful_.push_back({lease});
       throw;
     }
-    doubtful_.push_back(lease);
+    doubtful_.push_back({lease});
     return resolve_doubts(ask);
   }
 
   // Removes one of those who shared a name, hold nothing any more and never let go, and tells of it if it was this reaper
-  // that did. Answers how many were told of.
+  // that did.
   template <class Ask>
-  std::size_t forget(const store::DeadHolder& dead, Ask ask) {
-    if (is_in(doubtful_dead_, dead)) return 0;
-    std::size_t told = 0;
-    if (!is_forgotten(dead, false, told, ask)) doubtful_dead_.push_back(dead);
-    return told;
+  void forget(const store::DeadHolder& dead, Ask ask) {
+    if (!is_in(doubtful_dead_, dead) && !is_forgotten(dead, false, ask)) doubtful_dead_.push_back(dead);
   }
 
-  // Answers how many were told of.
+  // Answers how many leases were settled.
   template <class Ask>
   std::size_t resolve_doubts(Ask ask) {
-    std::size_t told = 0;
+    std::size_t settled = 0;
     for (auto at = doubtful_.begin(); at != doubtful_.end();)
-      at = is_resolved(*at, told, ask) ? doubtful_.erase(at) : std::next(at);
+      at = is_resolved(*at, settled, ask) ? doubtful_.erase(at) : std::next(at);
     for (auto at = doubtful_dead_.begin(); at != doubtful_dead_.end();)
-      at = is_forgotten(*at, true, told, ask) ? doubtful_dead_.erase(at) : std::next(at);
-    return told;
+      at = is_forgotten(*at, true, ask) ? doubtful_dead_.erase(at) : std::next(at);
+    return settled;
   }
+
+  // How many were told of since the beginning.
+  std::size_t told() const { return told_; }
 
   // Nobody will look them up any more.
   void give_up_doubts() noexcept {
     try {
-      for (const auto& lease : doubtful_) report(lease, unclear);
+      for (const auto& one : doubtful_)
+        if (!one.held_since) report(one.lease, unclear);
       doubtful_.clear();
       for (const auto& dead : doubtful_dead_) report(dead.lease, unclear);
       doubtful_dead_.clear();
@@ -79,22 +86,28 @@ class Settler {
   }
 
  private:
+  struct Doubt {
+    store::Abandoned lease{};
+    std::optional<Instant> held_since{};  // its holder was seen to go on
+  };
   struct Attempt {
     bool in_doubt = false, locked = false;
   };
 
+  // What was sent is not expected to come later than that.
+  static constexpr Duration longest_lateness = std::chrono::hours{1};
   static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
 
-  std::size_t report(const store::Abandoned& lease, const char* doubt = "") const {
-    if (lease.node.empty()) return 0;  // of several, each of whom is told by itself
+  void report(const store::Abandoned& lease, const char* doubt = "") {
+    if (lease.node.empty()) return;  // of several, each of whom is told by itself
     events_->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
                   fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
-    return 1;
+    ++told_;
   }
 
-  static bool is_in(const std::vector<store::Abandoned>& all, const store::Abandoned& lease) {
+  static bool is_in(const std::vector<Doubt>& all, const store::Abandoned& lease) {
     return std::ranges::any_of(
-        all, [&](const auto& other) { return other.name == lease.name && other.token == lease.token; });
+        all, [&](const auto& other) { return other.lease.name == lease.name && other.lease.token == lease.token; });
   }
   static bool is_in(const std::vector<store::DeadHolder>& all, const store::DeadHolder& dead) {
     return std::ranges::any_of(
@@ -127,33 +140,40 @@ class Settler {
   // and told with the doubt in words where that is gone, since told twice is better than never. False: that is not known
   // yet, since its row is locked, or it is held again, for as long as what was sent may still come too late.
   template <class Ask>
-  bool is_resolved(const store::Abandoned& lease, std::size_t& told, Ask ask) {
+  bool is_resolved(Doubt& doubt, std::size_t& settled, Ask ask) {
+    const auto& lease = doubt.lease;
     Attempt attempt;
     if (!planted("doubt_dropped")) {
       if (settled_by(attempt, lease, ask)) {
-        told += report(lease);
+        report(lease);
+        ++settled;
         return true;
       }
       if (attempt.locked) return false;
     }
     switch (ask([&](Deadline until) { return table_.settled(lease.name, lease.token, id_, until); })) {
-      case store::Settled::by_asker: told += report(lease); break;
-      case store::Settled::unclear: told += report(lease, unclear); break;
-      case store::Settled::still_held: return planted("doubt_dropped");
-      case store::Settled::not_by_asker: break;
+      case store::Settled::by_asker: report(lease); break;
+      case store::Settled::unclear: report(lease, unclear); break;
+      case store::Settled::still_held:
+        if (!doubt.held_since) doubt.held_since = BootClock::now();
+        return planted("doubt_dropped") || BootClock::now() - *doubt.held_since > longest_lateness;
+      case store::Settled::not_by_asker: return true;
     }
+    ++settled;
     return true;
   }
 
   // False: it is in doubt, and its row is locked.
   template <class Ask>
-  bool is_forgotten(const store::DeadHolder& dead, bool was_in_doubt, std::size_t& told, Ask ask) {
+  bool is_forgotten(const store::DeadHolder& dead, bool was_in_doubt, Ask ask) {
     Attempt attempt{was_in_doubt};
     try {
       const bool removed = changed(attempt, ask, [&](Deadline until) { return table_.forget_holder(dead, until); });
-      if (removed) told += report(dead.lease);
+      if (removed) report(dead.lease);
       else if (attempt.in_doubt && attempt.locked) return false;
-      else if (attempt.in_doubt && !planted("dead_untold")) told += report(dead.lease, unclear);
+      else if (attempt.in_doubt && !planted("dead_untold") &&
+               !ask([&](Deadline until) { return table_.has_holder(dead, until); }))
+        report(dead.lease, unclear);
     } catch (...) {
       if (attempt.in_doubt && !was_in_doubt) doubtful_dead_.push_back(dead);
       throw;
@@ -165,8 +185,9 @@ class Settler {
   const std::shared_ptr<EventQueue> events_;
   const std::string id_;  // signs what is settled
   // Perhaps settled, and removed, by this reaper: nobody answered.
-  std::vector<store::Abandoned> doubtful_;
+  std::vector<Doubt> doubtful_;
   std::vector<store::DeadHolder> doubtful_dead_;
+  std::size_t told_ = 0;
 };
 
 }  // namespace dlock::engine

@@ -49,6 +49,7 @@ struct DeadHolder {
   Abandoned lease{};
   std::string owner;
   bool abandoned = false;
+  Duration expires_at{};
 };
 
 // What has come to its end in the table, as questions and answers: whose turn it is to reap, which leases are
@@ -91,8 +92,11 @@ class ReaperTable {
 
   // At most `limit` of those who shared a name and hold nothing any more. Locks nothing.
   virtual std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) = 0;
-  // Removes one of them, or some, if they still hold nothing. True: it was this call.
+  // Removes one of them, if it is as it was seen. True: it was this call.
   virtual bool forget_holder(const DeadHolder& dead, Deadline deadline) = 0;
+  // Whether it is there, dead or alive.
+  virtual bool has_holder(const DeadHolder& dead, Deadline deadline) = 0;
+  // Removes those of them who still hold nothing.
   virtual void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;

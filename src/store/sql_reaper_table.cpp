@@ -59,7 +59,8 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       idle_row_(all.at("idle_row", {"name"})),
       remove_idle_(all.at("remove_idle", {"name", "token", "expires_at"})),
       dead_holders_(all.at("dead_holders", {"limit"})),
-      forget_holder_(all.at("forget_holder", {"name", "owner"})),
+      forget_holder_(all.at("forget_holder", {"name", "owner", "token", "expires_at"})),
+      has_holder_(all.at("has_holder", {"name", "owner", "token"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
       history_above_(all.at("history_above", {"keep"})),
       trim_history_(all.at("history_trim", {"last", "batch"})) {}
@@ -164,16 +165,24 @@ std::vector<DeadHolder> SqlReaperTable::dead_holders(std::size_t limit, Deadline
       found.push_back({{answer.text(row, 0), answer.text(row, 2), answer.text(row, 3), Token{answer.integer(row, 4)},
                         Duration{answer.integer(row, 5)}},
                        answer.text(row, 1),
-                       answer.integer(row, 6) != 0});
+                       answer.integer(row, 6) != 0,
+                       Duration{answer.integer(row, 7)}});
   });
   return found;
 }
 
 bool SqlReaperTable::forget_holder(const DeadHolder& dead, Deadline deadline) {
   bool removed = false;
-  ask(forget_holder_, {dead.lease.name, dead.owner}, deadline,
+  ask(forget_holder_, {dead.lease.name, dead.owner, number(dead.lease.token), dead.expires_at.count()}, deadline,
       [&](const Answer& answer) { removed = answer.affected > 0; });
   return removed;
+}
+
+bool SqlReaperTable::has_holder(const DeadHolder& dead, Deadline deadline) {
+  bool there = false;
+  ask(has_holder_, {dead.lease.name, dead.owner, number(dead.lease.token)}, deadline,
+      [&](const Answer& answer) { there = answer.rows() > 0; });
+  return there;
 }
 
 void SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline deadline) {

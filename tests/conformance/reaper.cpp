@@ -302,6 +302,27 @@ TEST_CASE(
   CHECK(reaping.settled("none", token, "one", soon()) == store::Settled::unclear);
 }
 
+TEST_CASE("who shares a name and was renewed since it was seen dead is not forgotten, and not told of") {
+  Database database;
+  const auto table = database.table();
+  auto& reaping = table->reaping();
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job", {.mode = Mode::shared, .lease = 1h, .renew = false});
+  REQUIRE(lock);
+  database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at - 61000000");
+  const auto dead = reaping.dead_holders(10, soon());
+  REQUIRE(dead.size() == 1);
+  CHECK(dead.front().abandoned);
+  lock->extend(1h);
+  CHECK_FALSE(reaping.forget_holder(dead.front(), soon()));
+  CHECK(reaping.has_holder(dead.front(), soon()));
+  CHECK(reaping.dead_holders(10, soon()).empty());
+  CHECK(engine.reap().abandoned == 0);
+  CHECK(lock->release() == Released::freed);
+  CHECK_FALSE(reaping.has_holder(dead.front(), soon()));
+}
+
 TEST_CASE("an engine with a reaper closes at once") {
   Database database;
   add_old_rows(database.admin(), "old ", 3000);

@@ -344,17 +344,22 @@ SELECT IF(l.owner = :new_owner, l.token, -1) FROM {{lock}} l
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
-       h.token > 0
+       h.token > 0, h.expires_at
   FROM {{holder}} h
  WHERE GREATEST(h.expires_at, h.reopens_at) <= {{now}}
    AND (GREATEST(h.expires_at, h.reopens_at) <= {{now}} - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.name, h.owner LIMIT :limit;
+ ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit;
 
--- name: forget_holder(name, owner)
+-- name: forget_holder(name, owner, token, expires_at)
+-- As it was seen: renewed since, it stays.
 -- By the row's key alone: with a list, a small table is read from its beginning, and a row that is locked is in the way.
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND GREATEST(expires_at, reopens_at) <= {{now}};
+ WHERE name = :name AND owner = :owner AND token = :token AND expires_at = :expires_at
+   AND GREATEST(expires_at, reopens_at) <= {{now}};
+
+-- name: has_holder(name, owner, token) -> fresh
+SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: forget_holders(name, owner)
 -- With the holders as a list of tuples at /*rows*/.

@@ -326,16 +326,21 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
-       (h.token > 0)::int::bigint
+       (h.token > 0)::int::bigint, h.expires_at
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
  WHERE greatest(h.expires_at, h.reopens_at) <= n.now
    AND (greatest(h.expires_at, h.reopens_at) <= n.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.name, h.owner LIMIT :limit::bigint;
+ ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit::bigint;
 
--- name: forget_holder(name, owner)
+-- name: forget_holder(name, owner, token, expires_at)
+-- As it was seen: renewed since, it stays.
 DELETE FROM {{holder}}
- WHERE name = :name::text AND owner = :owner::text AND greatest(expires_at, reopens_at) <= {{now}};
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND expires_at = :expires_at::bigint
+   AND greatest(expires_at, reopens_at) <= {{now}};
+
+-- name: has_holder(name, owner, token)
+SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
 
 -- name: forget_holders(name, owner)
 -- Every argument is an array, an element a holder.

@@ -266,16 +266,21 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
-       h.token > 0
+       h.token > 0, h.expires_at
   FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
  WHERE max(h.expires_at, h.reopens_at) <= t.now
    AND (max(h.expires_at, h.reopens_at) <= t.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.name, h.owner LIMIT :limit;
+ ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit;
 
--- name: forget_holder(name, owner)
+-- name: forget_holder(name, owner, token, expires_at)
+-- As it was seen: renewed since, it stays.
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND max(expires_at, reopens_at) <= {{now}};
+ WHERE name = :name AND owner = :owner AND token = :token AND expires_at = :expires_at
+   AND max(expires_at, reopens_at) <= {{now}};
+
+-- name: has_holder(name, owner, token)
+SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: forget_holders(name, owner)
 -- Once a holder, all in one transaction.

@@ -303,6 +303,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       const auto& row = rows_[std::string(name)];
       if (row.owner.empty() && row.freed_by == settler) return store::Settled::by_asker;
       if (!row.owner.empty() && row.token == number(token)) return store::Settled::still_held;
+      if (!row.freed_by.empty()) return store::Settled::unclear;
       return row.token <= number(token) + 1 ? store::Settled::not_by_asker : store::Settled::unclear;
     });
   }
@@ -313,6 +314,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   void end_reaping(std::string_view, Duration, Deadline) override {}
   std::vector<store::DeadHolder> dead_holders(std::size_t, Deadline) override { return {}; }
   bool forget_holder(const store::DeadHolder&, Deadline) override { return false; }
+  bool has_holder(const store::DeadHolder&, Deadline) override { return false; }
   void forget_holders(std::span<const store::DeadHolder>, Deadline) override {}
   std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
