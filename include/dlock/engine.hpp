@@ -233,10 +233,10 @@ class DLOCK_EXPORT Engine {
   // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason).
   [[nodiscard]] bool force_release(std::string_view name, Token seen, std::string_view reason = {});
 
-  // One round of the reaper: settles at most `batch` leases that expired without release (each is told and counted once,
-  // `abandoned`, and so is each of several who held a name), and removes at most `batch` rows idle for longer than the
-  // retention; that takes two rounds of one engine at least `grace` apart, so that tokens never fall. One reaper works on
-  // a table at a time, whichever process it is in. EngineOptions::reaper.every makes the engine do this by itself.
+  // One round of the reaper: settles at most `batch` leases that expired without release (each is told and counted
+  // once, `abandoned`, and so is each of several who held a name), and removes at most `batch` rows idle for longer
+  // than the retention: in two rounds of one engine at least `grace` apart, so that tokens never fall. One reaper works
+  // on a table at a time, whichever process it is in. EngineOptions::reaper.every makes the engine do this by itself.
   struct Reaped {
     std::size_t removed = 0, abandoned = 0;
     bool elsewhere = false;   // another reaper is at work: nothing was done

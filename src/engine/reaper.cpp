@@ -1,5 +1,5 @@
-// What a round of the reaper does, in which order; when it asks for its turn, and how long that lasts; and how the grace
-// is waited for.
+// What a round of the reaper does, in which order; when it asks for its turn, and how long that lasts; and how the
+// grace is waited for.
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"

@@ -24,8 +24,8 @@
 
 namespace dlock::engine {
 
-// The settling of one reaper, with what is in doubt. Each `ask` below puts a question to the table until it is answered,
-// or throws Failure.
+// The settling of one reaper, with what is in doubt. Each `ask` below puts a question to the table until it is
+// answered, or throws Failure.
 // Threads: one at a time. Refers to the table.
 class Settler {
  public:
@@ -34,8 +34,8 @@ class Settler {
 
   // Settles it, and tells of it if it was this reaper that did: whoever moves the token on has settled it, and nobody
   // else. What is in doubt is left to resolve_doubts. Answers how many were settled.
-  template <class Ask>
-  std::size_t settle(const store::Abandoned& lease, Ask ask) {
+  template <class Asking>
+  std::size_t settle(const store::Abandoned& lease, Asking ask) {
     if (is_in(doubtful_, lease)) return 0;  // which may be told of there
     Attempt attempt;
     try {
@@ -52,16 +52,16 @@ class Settler {
     return resolve_doubts(ask);
   }
 
-  // Removes one of those who shared a name, hold nothing any more and never let go, and tells of it if it was this reaper
-  // that did.
-  template <class Ask>
-  void forget(const store::DeadHolder& dead, Ask ask) {
+  // Removes one of those who shared a name, hold nothing any more and never let go, and tells of it if it was this
+  // reaper that did.
+  template <class Asking>
+  void forget(const store::DeadHolder& dead, Asking ask) {
     if (!is_in(doubtful_dead_, dead) && !is_forgotten(dead, false, ask)) doubtful_dead_.push_back(dead);
   }
 
   // Answers how many leases were settled.
-  template <class Ask>
-  std::size_t resolve_doubts(Ask ask) {
+  template <class Asking>
+  std::size_t resolve_doubts(Asking ask) {
     std::size_t settled = 0;
     for (auto at = doubtful_.begin(); at != doubtful_.end();)
       at = is_resolved(*at, settled, ask) ? doubtful_.erase(at) : std::next(at);
@@ -115,8 +115,8 @@ class Settler {
   }
 
   // Whether `change` has changed something. A row that is locked is not waited for.
-  template <class Ask, class Change>
-  static bool changed(Attempt& attempt, Ask ask, Change change) {
+  template <class Asking, class Change>
+  static bool changed(Attempt& attempt, Asking ask, Change change) {
     return ask([&](Deadline until) {
       attempt.locked = false;
       try {
@@ -130,17 +130,17 @@ class Settler {
     });
   }
 
-  template <class Ask>
-  bool settled_by(Attempt& attempt, const store::Abandoned& lease, Ask ask) {
+  template <class Asking>
+  bool settled_by(Attempt& attempt, const store::Abandoned& lease, Asking ask) {
     return changed(attempt, ask, [&](Deadline until) { return table_.settle(lease.name, lease.token, id_, until); });
   }
 
   // What may have been settled without an answer is settled again: what was sent then may take effect after whatever is
-  // asked now, and changes nothing any more once this has. If somebody has settled it, that is looked up by its signature,
-  // and told with the doubt in words where that is gone, since told twice is better than never. False: that is not known
-  // yet, since its row is locked, or it is held again, for as long as what was sent may still come too late.
-  template <class Ask>
-  bool is_resolved(Doubt& doubt, std::size_t& settled, Ask ask) {
+  // asked now, and changes nothing any more once this has. If somebody has settled it, that is looked up by its
+  // signature, and told with the doubt in words where that is gone, since told twice is better than never. False: that
+  // is not known yet, since its row is locked, or it is held again, for as long as what was sent may still come.
+  template <class Asking>
+  bool is_resolved(Doubt& doubt, std::size_t& settled, Asking ask) {
     const auto& lease = doubt.lease;
     Attempt attempt;
     if (!planted("doubt_dropped")) {
@@ -164,8 +164,8 @@ class Settler {
   }
 
   // False: it is in doubt, and its row is locked.
-  template <class Ask>
-  bool is_forgotten(const store::DeadHolder& dead, bool was_in_doubt, Ask ask) {
+  template <class Asking>
+  bool is_forgotten(const store::DeadHolder& dead, bool was_in_doubt, Asking ask) {
     Attempt attempt{was_in_doubt};
     try {
       const bool removed = changed(attempt, ask, [&](Deadline until) { return table_.forget_holder(dead, until); });
