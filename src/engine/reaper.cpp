@@ -137,7 +137,7 @@ struct Reaper::State : Worker {
   // What was left behind by those who died while they shared a name with others, or waited. Tells of about `limit` of
   // the first at most.
   void forget_the_dead(const Scope& scope, std::size_t limit, const std::stop_token& stop) REQUIRES(working) {
-    for (bool more = true; more && limit > 0 && !stop.stop_requested();) {
+    for (bool more = true; more && !stop.stop_requested();) {
       const auto before = settler.told();
       auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
       more = dead.size() == batch_of_rows;
@@ -150,7 +150,7 @@ struct Reaper::State : Worker {
       }
       unless_locked(stop, [&](Deadline until) { reaping.forget_holders({others, dead.end()}, until); });
       limit -= std::min(limit, settler.told() - before);
-      more = more && settler.told() > before;
+      more = more && limit > 0 && settler.told() > before;
     }
     unless_locked(stop, [&](Deadline until) { table->waiting().forget_waiters(batch_of_rows, until); });
   }
@@ -308,8 +308,8 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     state.working.is_held();
     state.look_at_floor(stop);
     const auto told = state.settler.told();
-    const auto settled = state.settle(everything, batch, batch, stop, {});
-    state.forget_the_dead(everything, batch - std::min(batch, settled), stop);
+    state.settle(everything, batch, batch, stop, {});
+    state.forget_the_dead(everything, batch - std::min(batch, state.settler.told() - told), stop);
     reaped.abandoned = state.settler.told() - told;
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
@@ -356,8 +356,8 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   const bool begun = when_possible([&] {
     state.working.is_held();
     const auto told = state.settler.told();
-    const auto settled = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
-    state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, settled), stop);
+    state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
+    state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, state.settler.told() - told), stop);
     reaped.abandoned = state.settler.told() - told;
     reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();

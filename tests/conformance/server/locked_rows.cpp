@@ -8,6 +8,7 @@
 
 #include <future>
 #include <optional>
+#include <string>
 #include <vector>
 
 using namespace dlock;
@@ -97,13 +98,18 @@ TEST_CASE("who died among several is told of while the row of another one is loc
   ServerDatabase database;
   EventLog news;
   auto dies = database->engine({.reentrance = Reentrance::none});
-  for (const char* name : {"a", "b"}) dies.lock(name, {.mode = Mode::shared, .lease = 1h, .renew = false}).detach();
+  std::string owner;  // of "a"
+  for (const char* name : {"b", "a"}) {
+    auto lock = dies.lock(name, {.mode = Mode::shared, .lease = 1h, .renew = false});
+    owner = lock.owner();
+    lock.detach();
+  }
   database->admin().run("UPDATE resource_lock SET expires_at = acquired_at WHERE owner IS NOT NULL");
   database->admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
   {
     Admin blocking(database.server());
     blocking.run("BEGIN");
-    blocking.run("UPDATE resource_lock_holder SET label = 'locked' WHERE name = 'a'");
+    blocking.run("UPDATE resource_lock_holder SET label = 'locked' WHERE name = 'a' AND owner = '" + owner + "'");
     auto engine = database->engine({.observer = news.observer()});
     CHECK(engine.reap().abandoned == 1);
     REQUIRE(news.comes(Event::Kind::abandoned));
