@@ -4,6 +4,7 @@
 
 #include "engine/backoff.hpp"
 #include "engine/breathing.hpp"
+#include "engine/floor_grace.hpp"
 #include "engine/glob.hpp"
 #include "engine/settler.hpp"
 #include "store/reaper_table.hpp"
@@ -36,10 +37,6 @@ constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
 }  // namespace
 
 struct Reaper::State : Worker {
-  struct Seen {
-    Token floor{};
-    Instant when{};
-  };
   using Progress = std::function<void(const ReapProgress&)>;
 
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, ReaperOptions the_options)
@@ -53,8 +50,7 @@ struct Reaper::State : Worker {
   std::stop_source stopping;  // once it is closing
   AnnotatedMutex working;
   Instant turn_begun GUARDED_BY(working){};
-  std::optional<Seen> seen GUARDED_BY(working);   // a floor that has not been there for the grace yet
-  std::optional<Token> safe GUARDED_BY(working);  // one that has: below it rows may go
+  FloorGrace grace GUARDED_BY(working){options.grace};
   Settler settler GUARDED_BY(working){reaping, events, id};
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
@@ -115,44 +111,78 @@ struct Reaper::State : Worker {
     return true;
   }
 
-  void saw(Token floor) REQUIRES(working) {
-    if (!seen) seen = Seen{floor, BootClock::now()};
-  }
-
-  // What was seen of the floor is worth nothing once it is found lower: a restore, or a failover, has forgotten that it
-  // was raised, and who reads it now may begin below. Removing reads it again by itself.
   Token look_at_floor(const std::stop_token& stop) REQUIRES(working) {
     const auto floor = ask(stop, [&](Deadline until) { return table->floor(until); });
-    if (seen && floor < seen->floor) seen.reset();
-    if (safe && floor < *safe) safe.reset();
+    grace.found(floor);
     return floor;
   }
 
-  std::optional<Token> below() REQUIRES(working) {
-    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : options.grace))
-      safe = std::exchange(seen, std::nullopt)->floor;
-    return safe;
+  // Those who died while they shared a name, in the order of names and owners: `work` gets what matches of each page,
+  // and answers false to stop.
+  template <class Work>
+  void each_dead(const Scope& scope, const std::stop_token& stop, Work work) {
+    std::string name, owner;
+    for (bool more = true; more;) {
+      const store::Some page{scope.prefix, name, batch_of_rows};
+      auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(page, owner, until); });
+      more = dead.size() == page.limit;
+      if (more) {
+        name = dead.back().lease.name;
+        owner = dead.back().owner;
+      }
+      std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
+      more = work(dead) && more && !stop.stop_requested();
+    }
   }
 
-  // What was left behind by those who died while they shared a name with others, or waited. Tells of about `limit` of
-  // the first at most.
-  void forget_the_dead(const Scope& scope, std::size_t limit, const std::stop_token& stop) REQUIRES(working) {
-    for (bool more = true; more && !stop.stop_requested();) {
-      const auto before = settler.told();
-      auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(batch_of_rows, until); });
-      more = dead.size() == batch_of_rows;
-      std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
-      const auto others =
-          std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
-      for (auto one = dead.begin(); one != others && settler.told() - before < limit; ++one) {
-        if (stop.stop_requested() || !still_my_turn(stop)) return;
-        settler.forget(*one, asking(stop));
-      }
-      unless_locked(stop, [&](Deadline until) { reaping.forget_holders({others, dead.end()}, until); });
-      limit -= std::min(limit, settler.told() - before);
-      more = more && limit > 0 && settler.told() > before;
+  // Tells of them until `told` have been told of since the beginning; false: so it is, or the turn is over.
+  bool forget_holders(std::vector<store::DeadHolder>& dead, std::size_t told, const std::stop_token& stop)
+      REQUIRES(working) {
+    const auto others = std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
+    for (auto one = dead.begin(); one != others; ++one) {
+      if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
+      settler.forget(*one, asking(stop));
     }
+    unless_locked(stop, [&](Deadline until) { reaping.forget_holders({others, dead.end()}, until); });
+    return true;
+  }
+
+  // Settles it, and tells at once of those who shared it: who shares it next clears away what is left of them.
+  void settle(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
+    if (!settler.settle(lease, asking(stop)) || lease.sharers == 0) return;
+    const store::Some them{lease.name, "", std::min(lease.sharers, batch_of_rows)};
+    auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(them, "", until); });
+    std::erase_if(dead, [&](const auto& one) { return one.lease.name != lease.name; });
+    forget_holders(dead, told, stop);
+  }
+
+  // What was left behind by those who died while they shared a name with others, or waited.
+  void forget_the_dead(const Scope& scope, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
+    each_dead(scope, stop, [&](std::vector<store::DeadHolder>& dead) {
+      working.is_held();
+      return forget_holders(dead, told, stop);
+    });
     unless_locked(stop, [&](Deadline until) { table->waiting().forget_waiters(batch_of_rows, until); });
+  }
+
+  // Settles what is abandoned, and tidies up after the dead, until `limit` of them have been told of.
+  void tell_abandoned(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
+                      const Progress& progress) REQUIRES(working) {
+    const auto before = settler.told();
+    const auto told = limit < Reaping::all - before ? before + limit : Reaping::all;
+    settler.resolve_doubts(asking(stop));
+    each_batch(
+        scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
+        [&](const std::vector<store::Abandoned>& leases) {
+          working.is_held();
+          for (const auto& lease : leases) {
+            if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
+            settle(lease, told, stop);
+          }
+          if (progress) progress({ReapProgress::Phase::settling, settler.told() - before, 0, {}});
+          return settler.told() < told;
+        });
+    if (!stop.stop_requested()) forget_the_dead(scope, told, stop);
   }
 
   // What is locked the next round finds.
@@ -181,7 +211,7 @@ struct Reaper::State : Worker {
 
   Token raise_floor(const std::stop_token& stop) REQUIRES(working) {
     const auto floor = ask(stop, [&](Deadline until) { return reaping.raise_floor(options.retention, until); });
-    saw(floor);
+    grace.saw(floor);
     return floor;
   }
 
@@ -221,23 +251,6 @@ struct Reaper::State : Worker {
     return removed;
   }
 
-  std::size_t settle(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
-                     const Progress& progress) REQUIRES(working) {
-    std::size_t settled = settler.resolve_doubts(asking(stop));
-    each_batch(
-        scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
-        [&](const std::vector<store::Abandoned>& leases) {
-          working.is_held();
-          for (const auto& lease : leases) {
-            if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
-            settled += settler.settle(lease, asking(stop));
-          }
-          if (progress) progress({ReapProgress::Phase::settling, settled, 0, {}});
-          return settled < limit;
-        });
-    return settled;
-  }
-
   // ---- By itself
 
   // One in the interval for all engines: whoever comes first says that none is needed for most of it. The others only
@@ -247,14 +260,13 @@ struct Reaper::State : Worker {
     const Scope everything("*");
     const bool mine = in_turn(options.every / 4 * 3, stop, [&]() REQUIRES(working) {
       look_at_floor(stop);
-      settle(everything, Reaping::all, batch_of_rows, stop, {});
-      if (!stop.stop_requested()) forget_the_dead(everything, Reaping::all, stop);
-      if (const auto floor = below()) remove(everything, *floor, Reaping::all, Reaping::all, stop, {}, 0);
+      tell_abandoned(everything, Reaping::all, batch_of_rows, stop, {});
+      if (const auto floor = grace.below()) remove(everything, *floor, Reaping::all, Reaping::all, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
       if (!stop.stop_requested()) trim_history(Reaping::all, batch_of_rows, stop);
     });
-    if (!mine) saw(look_at_floor(stop));
-    below();
+    if (!mine) grace.saw(look_at_floor(stop));
+    grace.below();
   }
 
   void wake() noexcept override { stopping.request_stop(); }
@@ -308,10 +320,10 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     state.working.is_held();
     state.look_at_floor(stop);
     const auto told = state.settler.told();
-    state.settle(everything, batch, batch, stop, {});
-    state.forget_the_dead(everything, batch - std::min(batch, state.settler.told() - told), stop);
+    state.tell_abandoned(everything, batch, batch, stop, {});
     reaped.abandoned = state.settler.told() - told;
-    if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
+    if (const auto floor = state.grace.below())
+      reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
     reaped.history = state.trim_history(batch, batch, stop);
   });
@@ -337,9 +349,14 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
         scope, {batch_of_rows}, stop,
         [&](const store::Some& some, Deadline until) { return state.reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
-          reaped.abandoned += std::min(leases.size(), reaping.limit - reaped.abandoned);
+          for (const auto& lease : leases) reaped.abandoned += lease.node.empty() ? lease.sharers : 1;
           return reaped.abandoned < reaping.limit;
         });
+    state.each_dead(scope, stop, [&](const std::vector<store::DeadHolder>& dead) {
+      reaped.abandoned += static_cast<std::size_t>(std::ranges::count(dead, true, &store::DeadHolder::abandoned));
+      return reaped.abandoned < reaping.limit;
+    });
+    reaped.abandoned = std::min(reaped.abandoned, reaping.limit);
     return reaped;
   }
   const auto when_possible = [&](auto work) {
@@ -356,8 +373,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   const bool begun = when_possible([&] {
     state.working.is_held();
     const auto told = state.settler.told();
-    state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
-    state.forget_the_dead(scope, reaping.limit - std::min(reaping.limit, state.settler.told() - told), stop);
+    state.tell_abandoned(scope, reaping.limit, batch_of_rows, stop, progress);
     reaped.abandoned = state.settler.told() - told;
     reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();

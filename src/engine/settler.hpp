@@ -33,23 +33,24 @@ class Settler {
       : table_(table), events_(std::move(events)), id_(id) {}
 
   // Settles it, and tells of it if it was this reaper that did: whoever moves the token on has settled it, and nobody
-  // else. What is in doubt is left to resolve_doubts. Answers how many were settled.
+  // else. What is in doubt is left to resolve_doubts. True: it was, beyond doubt.
   template <class Asking>
-  std::size_t settle(const store::Abandoned& lease, Asking ask) {
-    if (is_in(doubtful_, lease)) return 0;  // which may be told of there
+  bool settle(const store::Abandoned& lease, Asking ask) {
+    if (is_in(doubtful_, lease)) return false;  // which may be told of there
     Attempt attempt;
     try {
       if (settled_by(attempt, lease, ask)) {
         report(lease);
-        return 1;
+        return true;
       }
-      if (!attempt.in_doubt) return 0;  // where its row is locked the next round finds it
+      if (!attempt.in_doubt) return false;  // where its row is locked the next round finds it
     } catch (...) {
       if (attempt.in_doubt) doubtful_.push_back({lease});
       throw;
     }
     doubtful_.push_back({lease});
-    return resolve_doubts(ask);
+    resolve_doubts(ask);
+    return false;
   }
 
   // Removes one of those who shared a name, hold nothing any more and never let go, and tells of it if it was this
@@ -59,15 +60,12 @@ class Settler {
     if (!is_in(doubtful_dead_, dead) && !is_forgotten(dead, false, ask)) doubtful_dead_.push_back(dead);
   }
 
-  // Answers how many leases were settled.
   template <class Asking>
-  std::size_t resolve_doubts(Asking ask) {
-    std::size_t settled = 0;
+  void resolve_doubts(Asking ask) {
     for (auto at = doubtful_.begin(); at != doubtful_.end();)
-      at = is_resolved(*at, settled, ask) ? doubtful_.erase(at) : std::next(at);
+      at = is_resolved(*at, ask) ? doubtful_.erase(at) : std::next(at);
     for (auto at = doubtful_dead_.begin(); at != doubtful_dead_.end();)
       at = is_forgotten(*at, true, ask) ? doubtful_dead_.erase(at) : std::next(at);
-    return settled;
   }
 
   // How many were told of since the beginning.
@@ -140,13 +138,12 @@ class Settler {
   // signature, and told with the doubt in words where that is gone, since told twice is better than never. False: that
   // is not known yet, since its row is locked, or it is held again, for as long as what was sent may still come.
   template <class Asking>
-  bool is_resolved(Doubt& doubt, std::size_t& settled, Asking ask) {
+  bool is_resolved(Doubt& doubt, Asking ask) {
     const auto& lease = doubt.lease;
     Attempt attempt;
     if (!planted("doubt_dropped")) {
       if (settled_by(attempt, lease, ask)) {
         report(lease);
-        ++settled;
         return true;
       }
       if (attempt.locked) return false;
@@ -157,9 +154,8 @@ class Settler {
       case store::Settled::still_held:
         if (!doubt.held_since) doubt.held_since = BootClock::now();
         return planted("doubt_dropped") || BootClock::now() - *doubt.held_since > longest_lateness;
-      case store::Settled::not_by_asker: return true;
+      case store::Settled::not_by_asker: break;
     }
-    ++settled;
     return true;
   }
 

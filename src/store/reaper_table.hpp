@@ -16,11 +16,13 @@
 
 namespace dlock::store {
 
-// A lease that has expired without release, and who held it.
+// A lease that has expired without release, and who held it. Without a node it is the lock of several, each of whom is a
+// DeadHolder: `sharers` of them.
 struct Abandoned {
   std::string name, node, label;
   Token token{};
   Duration expired{};
+  std::size_t sharers = 0;
 };
 
 // A row as it was seen idle.
@@ -90,8 +92,9 @@ class ReaperTable {
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
   virtual RemovalPace removal_pace() const noexcept = 0;
 
-  // At most `limit` of those who shared a name and hold nothing any more. Locks nothing.
-  virtual std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) = 0;
+  // Of those who shared a name and hold nothing any more; in the order of names and owners, those of the name `after` only
+  // behind `after_owner`. Locks nothing.
+  virtual std::vector<DeadHolder> dead_holders(const Some& some, std::string_view after_owner, Deadline deadline) = 0;
   // Removes one of them, if it is as it was seen. True: it was this call.
   virtual bool forget_holder(const DeadHolder& dead, Deadline deadline) = 0;
   // Whether it is there, dead or alive.

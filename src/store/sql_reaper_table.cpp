@@ -36,7 +36,7 @@ std::vector<Abandoned> abandoned_rows(const Answer& answer) {
   found.reserve(answer.rows());
   for (std::size_t row = 0; row < answer.rows(); ++row)
     found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), Token{answer.integer(row, 3)},
-                     Duration{answer.integer(row, 4)}});
+                     Duration{answer.integer(row, 4)}, static_cast<std::size_t>(answer.integer(row, 5))});
   return found;
 }
 
@@ -58,7 +58,7 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       idle_(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
       idle_row_(all.at("idle_row", {"name"})),
       remove_idle_(all.at("remove_idle", {"name", "token", "expires_at"})),
-      dead_holders_(all.at("dead_holders", {"limit"})),
+      dead_holders_(all.at("dead_holders", {"prefix", "after", "after_owner", "limit"})),
       forget_holder_(all.at("forget_holder", {"name", "owner", "token", "expires_at"})),
       has_holder_(all.at("has_holder", {"name", "owner", "token"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
@@ -157,13 +157,15 @@ std::size_t SqlReaperTable::remove_idle(std::span<const Idle> rows, Deadline dea
   return removed;
 }
 
-std::vector<DeadHolder> SqlReaperTable::dead_holders(std::size_t limit, Deadline deadline) {
+std::vector<DeadHolder> SqlReaperTable::dead_holders(const Some& some, std::string_view after_owner,
+                                                     Deadline deadline) {
   std::vector<DeadHolder> found;
-  scan(dead_holders_, {static_cast<std::int64_t>(limit)}, deadline, [&](const Answer& answer) {
+  const auto limit = static_cast<std::int64_t>(some.limit);
+  scan(dead_holders_, {some.prefix, some.after, after_owner, limit}, deadline, [&](const Answer& answer) {
     found.clear();
     for (std::size_t row = 0; row < answer.rows(); ++row)
       found.push_back({{answer.text(row, 0), answer.text(row, 2), answer.text(row, 3), Token{answer.integer(row, 4)},
-                        Duration{answer.integer(row, 5)}},
+                        Duration{answer.integer(row, 5)}, 0},
                        answer.text(row, 1),
                        answer.integer(row, 6) != 0,
                        Duration{answer.integer(row, 7)}});

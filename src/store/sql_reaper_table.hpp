@@ -34,7 +34,7 @@ class SqlReaperTable final : public ReaperTable {
   std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override;
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override;
   RemovalPace removal_pace() const noexcept override { return removal_pace_; }
-  std::vector<DeadHolder> dead_holders(std::size_t limit, Deadline deadline) override;
+  std::vector<DeadHolder> dead_holders(const Some& some, std::string_view after_owner, Deadline deadline) override;
   bool forget_holder(const DeadHolder& dead, Deadline deadline) override;
   bool has_holder(const DeadHolder& dead, Deadline deadline) override;
   void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) override;

@@ -311,13 +311,13 @@ TEST_CASE("who shares a name and was renewed since it was seen dead is not forgo
   auto lock = engine.try_lock("job", {.mode = Mode::shared, .lease = 1h, .renew = false});
   REQUIRE(lock);
   database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at - 61000000");
-  const auto dead = reaping.dead_holders(10, soon());
+  const auto dead = reaping.dead_holders({}, "", soon());
   REQUIRE(dead.size() == 1);
   CHECK(dead.front().abandoned);
   lock->extend(1h);
   CHECK_FALSE(reaping.forget_holder(dead.front(), soon()));
   CHECK(reaping.has_holder(dead.front(), soon()));
-  CHECK(reaping.dead_holders(10, soon()).empty());
+  CHECK(reaping.dead_holders({}, "", soon()).empty());
   CHECK(engine.reap().abandoned == 0);
   CHECK(lock->release() == Released::freed);
   CHECK_FALSE(reaping.has_holder(dead.front(), soon()));

@@ -509,6 +509,13 @@ TEST_CASE("who died among readers a moment ago is told when their lock is settle
     database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
     {
       auto reaper = database.engine({.observer = news.observer()});
+      Reaping preview{.glob = "a*"};
+      preview.dry_run = true;
+      CHECK(reaper.reap_all(preview).abandoned == 2);
+      preview.limit = 1;
+      CHECK(reaper.reap_all(preview).abandoned == 1);
+      preview.glob = "b*";
+      CHECK(reaper.reap_all(preview).abandoned == 0);
       const auto reaped = pass ? reaper.reap_all({.glob = "a*", .limit = 2}) : reaper.reap(2);
       CHECK(reaped.abandoned == 2);
       CHECK(reaper.reap_all().abandoned == 0);

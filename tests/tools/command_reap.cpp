@@ -64,6 +64,27 @@ TEST_CASE("reap keeps to the pattern, the retention and the limit") {
   CHECK(reap(database, {"--grace", "50ms", "--limit", "all", "--retention", "50ms"}).says("removed 7 rows"));
 }
 
+TEST_CASE("what was settled before a failure is shown all the same") {
+  for (const bool json : {false, true}) {
+    INFO(json);
+    Database database;
+    add_old_rows(database.admin(), "left/", 2, 1, true);
+    // After its last token there is none.
+    database.admin().run("UPDATE resource_lock SET token = 9223372036854775807 WHERE name = 'left/000001'");
+    const auto ran = reap(database, {"--format", json ? "json" : "text"});
+    CHECK_MESSAGE(ran.code != 0, ran.out);
+    CHECK(database.admin().held() == 1);
+    database.admin().run("UPDATE resource_lock SET owner = NULL, token = 1 WHERE name = 'left/000001'");
+    if (!json) {
+      CHECK_MESSAGE(ran.says("settled \"left/000000\" (token 1): held by left/000000 (node 1)"), ran.out);
+      continue;
+    }
+    const auto shown = Json::parse(ran.out.substr(0, ran.out.find('\n')));  // the error is the next one
+    CHECK(shown["abandoned"] == 1);
+    CHECK(shown["settled"][0]["name"] == "left/000000");
+  }
+}
+
 TEST_CASE("a dry run writes nothing, and a program can read it") {
   Database database;
   add_old_rows(database.admin(), "old/", 3);

@@ -77,7 +77,9 @@ Reap::Reap(Command& tool)
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
       "(EngineOptions::reaper.grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
       "\n"
-      "One reaper works on a table at a time; others wait.");
+      "One reaper works on a table at a time; others wait. If the call fails midway, what it had settled until then is "
+      "shown\n"
+      "all the same, since nobody is told of it again.");
 }
 
 std::size_t Reap::limit() const {
@@ -115,28 +117,43 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   const auto url = connection.url({"DLOCK_URL"});
   const Signals signals;
   Engine::Reaped reaped;
-  const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
-    ProgressLine line(console);
-    reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
-    Engine engine(url, engine_options);
-    reaped = engine.reap_all(reaping, stop);
-  });
-  if (console.json()) {
+  const auto settled_in_json = [&] {
     auto leases = Json::array();
     for (const auto& lease : settled)
       leases.push_back(Json::object({{"name", lease.name},
                                      {"token", number(lease.token)},
                                      {"expired_us", lease.expired.count()},
                                      {"text", lease.text}}));
+    return leases;
+  };
+  const auto print_settled = [&] {
+    for (const auto& lease : settled)
+      console.result(fmt::format("settled {} (token {}): {} {} ago", in_quotes(lease.name), number(lease.token),
+                                 printable(lease.text), shown(lease.expired)));
+  };
+  int ended_by = 0;
+  try {
+    ended_by = wait_for(signals, [&](const std::stop_token& stop) {
+      ProgressLine line(console);
+      reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
+      Engine engine(url, engine_options);
+      reaped = engine.reap_all(reaping, stop);
+    });
+  } catch (...) {
+    // Nobody is told of these again.
+    if (!console.json()) print_settled();
+    else if (!settled.empty())
+      console.result(Json::object({{"abandoned", settled.size()}, {"settled", settled_in_json()}}));
+    throw;
+  }
+  if (console.json()) {
     console.result(Json::object({{"dry_run", dry_run_},
                                  {"removed", reaped.removed},
                                  {"abandoned", reaped.abandoned},
                                  {"history", reaped.history},
-                                 {"settled", std::move(leases)}}));
+                                 {"settled", settled_in_json()}}));
   } else {
-    for (const auto& lease : settled)
-      console.result(fmt::format("settled {} (token {}): {} {} ago", in_quotes(lease.name), number(lease.token),
-                                 printable(lease.text), shown(lease.expired)));
+    print_settled();
     console.result(fmt::format("{} {} and {} {}", dry_run_ ? "would remove" : "removed",
                                counted(reaped.removed, "row", "rows"), dry_run_ ? "settle" : "settled",
                                counted(reaped.abandoned, "abandoned lease", "abandoned leases")));

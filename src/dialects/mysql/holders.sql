@@ -340,7 +340,7 @@ SELECT IF(l.owner = :new_owner, l.token, -1) FROM {{lock}} l
                              WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
                                AND GREATEST(x.expires_at, x.reopens_at) > {{now}})));
 
--- name: dead_holders(limit)
+-- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
@@ -349,7 +349,9 @@ SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
  WHERE GREATEST(h.expires_at, h.reopens_at) <= {{now}}
    AND (GREATEST(h.expires_at, h.reopens_at) <= {{now}} - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit;
+   AND h.name >= :prefix AND LEFT(h.name, OCTET_LENGTH(:prefix)) = :prefix
+   AND h.name >= :after AND (h.name > :after OR h.owner > :after_owner)
+ ORDER BY h.name, h.owner LIMIT :limit;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.

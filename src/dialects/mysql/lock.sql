@@ -297,12 +297,14 @@ DELETE l
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
 -- name: abandoned(prefix, after, limit)
--- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, {{now}} - expires_at
-  FROM {{lock}}
- WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
-   AND owner IS NOT NULL AND expires_at <= {{now}}
- ORDER BY name LIMIT :limit;
+-- A row that several hold names nobody, and says how many: each of them is told by itself (dead_holders).
+SELECT l.name, CASE WHEN l.mode <> '' THEN '' ELSE l.node END, l.label, l.token, {{now}} - l.expires_at,
+       CASE WHEN l.mode = '' THEN 0
+            ELSE (SELECT COUNT(*) FROM {{holder}} h WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0) END
+  FROM {{lock}} l
+ WHERE l.name > :after AND l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix
+   AND l.owner IS NOT NULL AND l.expires_at <= {{now}}
+ ORDER BY l.name LIMIT :limit;
 
 -- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.

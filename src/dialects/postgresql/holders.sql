@@ -322,7 +322,7 @@ DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE h.name = :name::text AND h.owner = :owner::text AND l.name = h.name AND l.owner = :new_owner::text;
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_owner::text;
 
--- name: dead_holders(limit)
+-- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
@@ -331,7 +331,9 @@ SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
  WHERE greatest(h.expires_at, h.reopens_at) <= n.now
    AND (greatest(h.expires_at, h.reopens_at) <= n.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit::bigint;
+   AND h.name >= :prefix::text AND starts_with(h.name, :prefix::text)
+   AND h.name >= :after::text AND (h.name > :after::text OR h.owner > :after_owner::text)
+ ORDER BY h.name, h.owner LIMIT :limit::bigint;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.

@@ -262,7 +262,7 @@ DELETE FROM {{holder}}
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner);
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 
--- name: dead_holders(limit)
+-- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
@@ -271,7 +271,9 @@ SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
  WHERE max(h.expires_at, h.reopens_at) <= t.now
    AND (max(h.expires_at, h.reopens_at) <= t.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
- ORDER BY h.token > 0 DESC, h.name, h.owner LIMIT :limit;
+   AND h.name >= :prefix AND h.name < CAST(:prefix || x'FF' AS TEXT)
+   AND h.name >= :after AND (h.name > :after OR h.owner > :after_owner)
+ ORDER BY h.name, h.owner LIMIT :limit;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.

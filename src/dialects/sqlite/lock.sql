@@ -204,13 +204,15 @@ DELETE FROM {{lock}}
    AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
--- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, now - expires_at
+-- A row that several hold names nobody, and says how many: each of them is told by itself (dead_holders).
+SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token, c.now - c.expires_at,
+       CASE WHEN c.mode = '' THEN 0
+            ELSE (SELECT count(*) FROM {{holder}} AS h WHERE h.name = c.name AND h.gate = c.owner AND h.token > 0) END
   FROM (SELECT *, {{now}} AS now
           FROM {{lock}}
-         WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT))
- WHERE owner IS NOT NULL AND expires_at <= now
- ORDER BY name LIMIT :limit;
+         WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS c
+ WHERE c.owner IS NOT NULL AND c.expires_at <= c.now
+ ORDER BY c.name LIMIT :limit;
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.

@@ -14,7 +14,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace dlock::test {
 
@@ -273,25 +275,33 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::vector<store::Abandoned> abandoned(const store::Some& some, Deadline) override {
     return with_mishaps([&] {
       std::vector<store::Abandoned> found;
-      for (const auto& [name, row] : rows_)
-        if (name > some.after && !row.owner.empty() && row.expires <= BootClock::now())
-          found.push_back({name, "replica-0", row.label, Token{row.token}, {}});
+      for (const auto& [name, row] : rows_) {
+        if (name <= some.after || row.owner.empty() || row.expires > BootClock::now()) continue;
+        const auto is_of = [&](const auto& one) { return one.lease.name == name; };
+        const auto sharers = static_cast<std::size_t>(std::ranges::count_if(dead, is_of));
+        found.push_back({name, sharers > 0 ? "" : "replica-0", row.label, Token{row.token}, {}, sharers});
+      }
       return found;
     });
   }
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline) override {
     return with_mishaps([&] {
+      if (before_settling) before_settling(name);
       if (unanswered_settles == 0 && locked_settles > 0) {
         --locked_settles;
         throw Failure(Cause::locked, "planned");
+      }
+      if (lost_settles > 0) {
+        if (--lost_settles == 0 && away_after_settles) away = true;
+        throw Failure(Cause::disconnected, "the answer is lost", "", true);
       }
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
       row.owner.clear();
       row.entries.clear();
       row.freed_by = settler;
-      ++row.token;
+      row.settled = ++row.token;
       if (unanswered_settles == 0) return true;
       if (--unanswered_settles == 0 && away_after_settles) away = true;
       throw Failure(Cause::disconnected, "the answer is lost", "", true);
@@ -301,9 +311,9 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   store::Settled settled(std::string_view name, Token token, std::string_view settler, Deadline) override {
     return with_mishaps([&] {
       const auto& row = rows_[std::string(name)];
-      if (row.owner.empty() && row.freed_by == settler) return store::Settled::by_asker;
+      if (row.settled == number(token) + 1)
+        return row.freed_by == settler ? store::Settled::by_asker : store::Settled::unclear;
       if (!row.owner.empty() && row.token == number(token)) return store::Settled::still_held;
-      if (!row.freed_by.empty()) return store::Settled::unclear;
       return row.token <= number(token) + 1 ? store::Settled::not_by_asker : store::Settled::unclear;
     });
   }
@@ -312,10 +322,49 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
-  std::vector<store::DeadHolder> dead_holders(std::size_t, Deadline) override { return {}; }
-  bool forget_holder(const store::DeadHolder&, Deadline) override { return false; }
-  bool has_holder(const store::DeadHolder&, Deadline) override { return false; }
-  void forget_holders(std::span<const store::DeadHolder>, Deadline) override {}
+  struct Same {
+    const store::DeadHolder& one;
+    bool operator()(const store::DeadHolder& other) const {
+      return one.lease.name == other.lease.name && one.owner == other.owner && one.expires_at == other.expires_at;
+    }
+  };
+  std::vector<store::DeadHolder> dead_holders(const store::Some& some, std::string_view after_owner,
+                                              Deadline) override {
+    return with_mishaps([&] {
+      std::vector<store::DeadHolder> found;
+      for (const auto& one : dead)
+        if (!alive && found.size() < some.limit && one.lease.name.starts_with(some.prefix) &&
+            std::tie(one.lease.name, one.owner) > std::make_tuple(some.after, after_owner))
+          found.push_back(one);
+      return found;
+    });
+  }
+  // What happens to it, first come first: see `forgets`.
+  bool forget_holder(const store::DeadHolder& one, Deadline) override {
+    return with_mishaps([&] {
+      auto what = Forgets::done;
+      if (!forgets.empty()) {
+        what = forgets.front();
+        forgets.erase(forgets.begin());
+      }
+      if (what == Forgets::locked) throw Failure(Cause::locked, "planned");
+      const bool removed = what != Forgets::never_came && std::erase_if(dead, Same{one}) > 0;
+      if (what != Forgets::done) throw Failure(Cause::disconnected, "the answer is lost", "", true);
+      return removed;
+    });
+  }
+  bool has_holder(const store::DeadHolder& one, Deadline) override {
+    return with_mishaps([&] {
+      return std::ranges::any_of(
+          dead, [&](const auto& other) { return other.lease.name == one.lease.name && other.owner == one.owner; });
+    });
+  }
+  void forget_holders(std::span<const store::DeadHolder> all, Deadline) override {
+    with_mishaps([&] {
+      for (const auto& one : all) std::erase_if(dead, Same{one});
+      return true;
+    });
+  }
   std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
     return make_listener ? make_listener() : nullptr;
@@ -360,6 +409,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::function<std::optional<store::Granted>(const store::AcquireRequest&)> instead_of_acquiring{};
   std::function<std::optional<store::Blocked>()> instead_of_blocked{};
   std::function<void()> before_looking{};
+  std::function<void(std::string_view name)> before_settling{};
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
@@ -369,8 +419,13 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::atomic<Mode> wanted_mode{Mode::exclusive};
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
+  std::atomic<int> lost_settles{0};             // so many are not carried out, and have no answer
   std::atomic<int> locked_settles{0};           // so many find their row locked, after those
   std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
+  std::vector<store::DeadHolder> dead{};        // in the order of names and owners; read where nothing else runs
+  bool alive = false;                           // they go on: none of them is dead
+  enum class Forgets { done, unanswered, never_came, locked };
+  std::vector<Forgets> forgets{};               // what becomes of the next ones
   std::atomic<bool> away{false};                // every call fails as if nobody listened
   std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that
 
@@ -378,6 +433,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   struct Row {
     std::string owner, node, label, freed_by, metadata, reason;
     bool forced = false;  // since its last grant
+    std::int64_t settled = 0;
     std::map<std::string, std::string>
         entries;  // of a node: their owners, and the actor of each; the row's owner is the first's
     std::int64_t token = 0;

@@ -5,6 +5,7 @@
 #include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
@@ -44,12 +45,17 @@ struct Bench {
   }
   ~Bench() { end(); }
 
-  void abandon() {
-    const dlock::Name name("job");
+  void abandon(const char* text = "job") {
+    const dlock::Name name(text);
     const dlock::store::AcquireRequest ask{name, "owner", "", "label", "", dlock::Duration{1}, {}, ""};
     table->acquire(ask, dlock::Deadline::max());
     const auto over = dlock::later(dlock::BootClock::now(), dlock::Duration{1});
     while (dlock::BootClock::now() <= over) std::this_thread::yield();
+  }
+
+  // Who shared a name with others and did not let go.
+  static dlock::store::DeadHolder dead(const std::string& name, const std::string& owner) {
+    return {{name, "replica-0", "label", Token{1}, {}, 0}, owner, true, dlock::Duration{1}};
   }
 
   // The name is granted again, and released.
@@ -149,14 +155,102 @@ TEST_CASE("a settling without an answer whose row is locked is told once, when i
   CHECK(Bench::abandoned(bench.end()).size() == 1);
 }
 
-TEST_CASE("a settling that did not happen is not told") {
-  Bench bench;
-  bench.table->add_mishap(Cause::disconnected, true, false);  // the list of what is abandoned
-  CHECK(bench.reaper->round(10).abandoned == 1);
-  bench.abandon();
-  bench.use();  // taken over by another owner before anybody settled it
+TEST_CASE("a settling that never came, of a lease that another owner took over, is not told") {
+  Bench bench({}, 200ms * dlock::test::slowness());
+  bench.table->lost_settles = 1;
+  bench.table->away_after_settles = true;
+  CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
+  bench.table->away = false;
+  bench.use();
   CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(Bench::abandoned(bench.end()).empty());
+}
+
+TEST_CASE("who died among several is told once, whatever becomes of the removal's answer") {
+  using Forgets = FakeLockTable::Forgets;
+  struct Case {
+    std::vector<Forgets> forgets;
+    bool doubtful, in_next_round;
+  };
+  for (const auto& one : std::vector<Case>{{{}, false, false},
+                                           {{Forgets::unanswered}, true, false},
+                                           {{Forgets::never_came}, false, false},
+                                           {{Forgets::locked}, false, true},
+                                           {{Forgets::never_came, Forgets::locked}, false, true},
+                                           {{Forgets::unanswered, Forgets::locked}, true, true}}) {
+    Bench bench;
+    CHECK(bench.reaper->round(10).abandoned == 1);  // "job"
+    bench.table->dead = {bench.dead("a", "1")};
+    bench.table->forgets = one.forgets;
+    CHECK(bench.reaper->round(10).abandoned == (one.in_next_round ? 0 : 1));
+    CHECK(bench.reaper->round(10).abandoned == (one.in_next_round ? 1 : 0));
+    CHECK(bench.table->dead.empty());
+    CHECK(bench.reaper->round(10).abandoned == 0);
+    const auto texts = Bench::abandoned(bench.end());
+    REQUIRE(texts.size() == 2);
+    CHECK((texts.back().find("the answer was lost") != std::string::npos) == one.doubtful);
+  }
+}
+
+TEST_CASE("whose removal was in doubt, and who goes on, is not told of, not even at the end") {
+  Bench bench;
+  CHECK(bench.reaper->round(10).abandoned == 1);  // "job"
+  const auto dead = bench.dead("a", "1");
+  bench.table->dead = {dead};
+  bench.table->forgets = {FakeLockTable::Forgets::never_came, FakeLockTable::Forgets::locked};
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  bench.table->dead.front().expires_at = 1h;
+  bench.table->dead.front().abandoned = false;
+  bench.table->alive = true;
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(bench.table->dead.size() == 1);
   CHECK(Bench::abandoned(bench.end()).size() == 1);
+}
+
+TEST_CASE("those who shared a name are told of with their lock, before another one is settled") {
+  Bench bench;
+  bench.abandon("other");
+  bench.table->dead = {bench.dead("job", "1"), bench.dead("job", "2"), bench.dead("job/further", "1")};
+  std::vector<std::string> left_before;
+  bench.table->before_settling = [&](std::string_view name) {
+    left_before.push_back(fmt::format("{}:{}", name, bench.table->dead.size()));
+  };
+  std::vector<std::string> expected{"job:3", "other:1"};
+  SUBCASE("all of them") { CHECK(bench.reaper->round(10).abandoned == 4); }
+  SUBCASE("no more than asked for") {
+    CHECK(bench.reaper->round(1).abandoned == 1);
+    CHECK(bench.table->dead.size() == 2);
+    CHECK(bench.reaper->round(10).abandoned == 3);
+    expected.back() = "other:2";
+  }
+  CHECK(left_before == expected);
+  CHECK(bench.table->dead.empty());
+}
+
+TEST_CASE("of any number of dead each is found, page after page, and no more are told of than asked for") {
+  Bench bench;
+  CHECK(bench.reaper->round(10).abandoned == 1);  // "job"
+  for (int i = 0; i < 2500; ++i) {
+    bench.table->dead.push_back(bench.dead("a", std::to_string(10000 + i)));
+    bench.table->dead.back().abandoned = i >= 2000;
+  }
+  CHECK(bench.reaper->round(300).abandoned == 300);
+  CHECK(bench.table->dead.size() == 200);
+  CHECK(bench.reaper->round(300).abandoned == 200);
+  CHECK(bench.table->dead.empty());
+}
+
+TEST_CASE("dead that a pattern does not match hide none that it does") {
+  Bench bench;
+  for (int i = 0; i < 1500; ++i) bench.table->dead.push_back(bench.dead("job/" + std::to_string(10000 + i), "1"));
+  bench.table->dead.push_back(bench.dead("job/x", "1"));
+  dlock::Reaping reaping{.glob = "job/?"};
+  reaping.dry_run = true;
+  CHECK(bench.reaper->pass(reaping, {}).abandoned == 1);
+  CHECK(bench.table->dead.size() == 1501);
+  reaping.dry_run = false;
+  CHECK(bench.reaper->pass(reaping, {}).abandoned == 1);
+  CHECK(bench.table->dead.size() == 1500);
 }
 
 TEST_CASE("where another reaper is at work nothing is done") {
