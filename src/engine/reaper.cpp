@@ -3,6 +3,7 @@
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"
+#include "engine/batches.hpp"
 #include "engine/breathing.hpp"
 #include "engine/floor_grace.hpp"
 #include "engine/glob.hpp"
@@ -117,25 +118,23 @@ struct Reaper::State : Worker {
     return floor;
   }
 
-  // Those who died while they shared a name, in the order of names and owners: `work` gets what matches of each page,
-  // and answers false to stop.
   template <class Work>
   void each_dead(const Scope& scope, const std::stop_token& stop, Work work) {
-    std::string name, owner;
-    for (bool more = true; more;) {
-      const store::Some page{scope.prefix, name, batch_of_rows};
-      auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(page, owner, until); });
-      more = dead.size() == page.limit;
-      if (more) {
-        name = dead.back().lease.name;
-        owner = dead.back().owner;
-      }
-      std::erase_if(dead, [&](const auto& one) { return !scope.has(one.lease.name); });
-      more = work(dead) && more && !stop.stop_requested();
-    }
+    const auto list = [&](const store::Some& some, const std::string& after_owner) {
+      return ask(stop, [&](Deadline until) { return reaping.dead_holders(some, after_owner, until); });
+    };
+    engine::each_dead(scope, batch_of_rows, stop, list, work);
   }
 
-  // Tells of them until `told` have been told of since the beginning; false: so it is, or the turn is over.
+  template <class Work>
+  void each_abandoned(const Scope& scope, std::size_t batch, const std::stop_token& stop, Work work) {
+    const auto list = [&](const store::Some& some) {
+      return ask(stop, [&](Deadline until) { return reaping.abandoned(some, until); });
+    };
+    each_batch(scope, {batch}, stop, list, work);
+  }
+
+  // Tells of the dead until `told` have been told of since the beginning; false: so it is, or the turn is over.
   bool forget_holders(std::vector<store::DeadHolder>& dead, std::size_t told, const std::stop_token& stop)
       REQUIRES(working) {
     const auto others = std::stable_partition(dead.begin(), dead.end(), [](const auto& one) { return one.abandoned; });
@@ -143,17 +142,26 @@ struct Reaper::State : Worker {
       if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
       settler.forget(*one, asking(stop));
     }
+    if (others == dead.end()) return true;
+    if (!still_my_turn(stop)) return false;
     unless_locked(stop, [&](Deadline until) { reaping.forget_holders({others, dead.end()}, until); });
     return true;
   }
 
-  // Settles it, and tells at once of those who shared it: who shares it next clears away what is left of them.
-  void settle(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
-    if (!settler.settle(lease, asking(stop)) || lease.sharers == 0) return;
-    const store::Some them{lease.name, "", std::min(lease.sharers, batch_of_rows)};
-    auto dead = ask(stop, [&](Deadline until) { return reaping.dead_holders(them, "", until); });
-    std::erase_if(dead, [&](const auto& one) { return one.lease.name != lease.name; });
-    forget_holders(dead, told, stop);
+  // Settles it, and tells at once of those who shared it: who shares it next clears away what is left of them. Whether
+  // it is settled is not asked for that: it may have been, without an answer.
+  bool settle(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
+    const bool settled = settler.settle(lease, asking(stop));
+    if (!lease.node.empty()) return settled;
+    std::string owner;
+    for (bool more = true; more;) {
+      auto dead =
+          ask(stop, [&](Deadline until) { return reaping.dead_holders_of(lease.name, owner, batch_of_rows, until); });
+      more = dead.size() == batch_of_rows;
+      if (more) owner = dead.back().owner;
+      more = forget_holders(dead, told, stop) && more;
+    }
+    return settled;
   }
 
   // What was left behind by those who died while they shared a name with others, or waited.
@@ -165,23 +173,23 @@ struct Reaper::State : Worker {
     unless_locked(stop, [&](Deadline until) { table->waiting().forget_waiters(batch_of_rows, until); });
   }
 
-  // Settles what is abandoned, and tidies up after the dead, until `limit` of them have been told of.
+  // Settles what is abandoned, and tidies up after the dead, until `limit` of them have been told of. A lock that
+  // several held, all of whom had let go, counts as one.
   void tell_abandoned(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                       const Progress& progress) REQUIRES(working) {
     const auto before = settler.told();
-    const auto told = limit < Reaping::all - before ? before + limit : Reaping::all;
+    auto told = limit < Reaping::all - before ? before + limit : Reaping::all;
     settler.resolve_doubts(asking(stop));
-    each_batch(
-        scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
-        [&](const std::vector<store::Abandoned>& leases) {
-          working.is_held();
-          for (const auto& lease : leases) {
-            if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
-            settle(lease, told, stop);
-          }
-          if (progress) progress({ReapProgress::Phase::settling, settler.told() - before, 0, {}});
-          return settler.told() < told;
-        });
+    each_abandoned(scope, batch, stop, [&](const std::vector<store::Abandoned>& leases) {
+      working.is_held();
+      for (const auto& lease : leases) {
+        if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
+        const auto so_far = settler.told();
+        if (settle(lease, told, stop) && settler.told() == so_far && told != Reaping::all) --told;
+      }
+      if (progress) progress({ReapProgress::Phase::settling, settler.told() - before, 0, {}});
+      return settler.told() < told;
+    });
     if (!stop.stop_requested()) forget_the_dead(scope, told, stop);
   }
 
@@ -215,26 +223,12 @@ struct Reaper::State : Worker {
     return floor;
   }
 
-  // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.
-  template <class List, class Work>
-  void each_batch(const Scope& scope, const RemovalPace& pace, const std::stop_token& stop, List list, Work work) {
-    std::string after;
-    for (BatchSize size(pace);;) {
-      const auto begun = BootClock::now();
-      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, size.rows()}, until); });
-      const bool last = rows.size() < size.rows();
-      if (!rows.empty()) after = rows.back().name;
-      std::erase_if(rows, [&](const auto& row) { return !scope.has(row.name); });
-      if (!work(rows) || last || size.breathe(begun, stop)) return;
-    }
-  }
-
   template <class Work>
   void each_idle(const Scope& scope, Token floor, const RemovalPace& pace, const std::stop_token& stop, Work work) {
-    each_batch(
-        scope, pace, stop,
-        [&](const store::Some& some, Deadline until) { return reaping.idle(some, floor, options.retention, until); },
-        work);
+    const auto list = [&](const store::Some& some) {
+      return ask(stop, [&](Deadline until) { return reaping.idle(some, floor, options.retention, until); });
+    };
+    each_batch(scope, pace, stop, list, work);
   }
 
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
@@ -345,13 +339,10 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   if (reaping.dry_run) {
     count();
     reaped.removed = candidates;
-    state.each_batch(
-        scope, {batch_of_rows}, stop,
-        [&](const store::Some& some, Deadline until) { return state.reaping.abandoned(some, until); },
-        [&](const std::vector<store::Abandoned>& leases) {
-          for (const auto& lease : leases) reaped.abandoned += lease.node.empty() ? lease.sharers : 1;
-          return reaped.abandoned < reaping.limit;
-        });
+    state.each_abandoned(scope, batch_of_rows, stop, [&](const std::vector<store::Abandoned>& leases) {
+      for (const auto& lease : leases) reaped.abandoned += lease.node.empty() ? lease.sharers : 1;
+      return reaped.abandoned < reaping.limit;
+    });
     state.each_dead(scope, stop, [&](const std::vector<store::DeadHolder>& dead) {
       reaped.abandoned += static_cast<std::size_t>(std::ranges::count(dead, true, &store::DeadHolder::abandoned));
       return reaped.abandoned < reaping.limit;

@@ -16,8 +16,8 @@
 
 namespace dlock::store {
 
-// A lease that has expired without release, and who held it. Without a node it is the lock of several, each of whom is a
-// DeadHolder: `sharers` of them.
+// A lease that has expired without release, and who held it. Without a node it is the lock of several, each of whom is
+// a DeadHolder: `sharers` of them that dead_holders does not list before it is settled.
 struct Abandoned {
   std::string name, node, label;
   Token token{};
@@ -92,14 +92,18 @@ class ReaperTable {
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
   virtual RemovalPace removal_pace() const noexcept = 0;
 
-  // Of those who shared a name and hold nothing any more; in the order of names and owners, those of the name `after` only
-  // behind `after_owner`. Locks nothing.
+  // Of those who shared a name and hold nothing any more; in the order of names and owners, those of the name `after`
+  // only behind `after_owner`. Locks nothing.
   virtual std::vector<DeadHolder> dead_holders(const Some& some, std::string_view after_owner, Deadline deadline) = 0;
+  // At most `limit` of those who shared one name, never let go and hold nothing any more since its lock is not theirs;
+  // in the order of owners, behind `after_owner`. Locks nothing.
+  virtual std::vector<DeadHolder> dead_holders_of(std::string_view name, std::string_view after_owner,
+                                                  std::size_t limit, Deadline deadline) = 0;
   // Removes one of them, if it is as it was seen. True: it was this call.
   virtual bool forget_holder(const DeadHolder& dead, Deadline deadline) = 0;
   // Whether it is there, dead or alive.
   virtual bool has_holder(const DeadHolder& dead, Deadline deadline) = 0;
-  // Removes those of them who still hold nothing.
+  // Removes those of them who had let go.
   virtual void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;

@@ -40,6 +40,19 @@ std::vector<Abandoned> abandoned_rows(const Answer& answer) {
   return found;
 }
 
+// From the columns of the statements "dead_holders" and "dead_holders_of".
+std::vector<DeadHolder> dead_rows(const Answer& answer) {
+  std::vector<DeadHolder> found;
+  found.reserve(answer.rows());
+  for (std::size_t row = 0; row < answer.rows(); ++row)
+    found.push_back({{answer.text(row, 0), answer.text(row, 2), answer.text(row, 3), Token{answer.integer(row, 4)},
+                      Duration{answer.integer(row, 5)}, 0},
+                     answer.text(row, 1),
+                     answer.integer(row, 6) != 0,
+                     Duration{answer.integer(row, 7)}});
+  return found;
+}
+
 }  // namespace
 
 SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace removal_pace, ReleaseNotice& notice,
@@ -59,6 +72,7 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       idle_row_(all.at("idle_row", {"name"})),
       remove_idle_(all.at("remove_idle", {"name", "token", "expires_at"})),
       dead_holders_(all.at("dead_holders", {"prefix", "after", "after_owner", "limit"})),
+      dead_holders_of_(all.at("dead_holders_of", {"name", "after_owner", "limit"})),
       forget_holder_(all.at("forget_holder", {"name", "owner", "token", "expires_at"})),
       has_holder_(all.at("has_holder", {"name", "owner", "token"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
@@ -161,15 +175,16 @@ std::vector<DeadHolder> SqlReaperTable::dead_holders(const Some& some, std::stri
                                                      Deadline deadline) {
   std::vector<DeadHolder> found;
   const auto limit = static_cast<std::int64_t>(some.limit);
-  scan(dead_holders_, {some.prefix, some.after, after_owner, limit}, deadline, [&](const Answer& answer) {
-    found.clear();
-    for (std::size_t row = 0; row < answer.rows(); ++row)
-      found.push_back({{answer.text(row, 0), answer.text(row, 2), answer.text(row, 3), Token{answer.integer(row, 4)},
-                        Duration{answer.integer(row, 5)}, 0},
-                       answer.text(row, 1),
-                       answer.integer(row, 6) != 0,
-                       Duration{answer.integer(row, 7)}});
-  });
+  scan(dead_holders_, {some.prefix, some.after, after_owner, limit}, deadline,
+       [&](const Answer& answer) { found = dead_rows(answer); });
+  return found;
+}
+
+std::vector<DeadHolder> SqlReaperTable::dead_holders_of(std::string_view name, std::string_view after_owner,
+                                                        std::size_t limit, Deadline deadline) {
+  std::vector<DeadHolder> found;
+  scan(dead_holders_of_, {name, after_owner, static_cast<std::int64_t>(limit)}, deadline,
+       [&](const Answer& answer) { found = dead_rows(answer); });
   return found;
 }
 

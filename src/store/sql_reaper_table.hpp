@@ -35,6 +35,8 @@ class SqlReaperTable final : public ReaperTable {
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override;
   RemovalPace removal_pace() const noexcept override { return removal_pace_; }
   std::vector<DeadHolder> dead_holders(const Some& some, std::string_view after_owner, Deadline deadline) override;
+  std::vector<DeadHolder> dead_holders_of(std::string_view name, std::string_view after_owner, std::size_t limit,
+                                          Deadline deadline) override;
   bool forget_holder(const DeadHolder& dead, Deadline deadline) override;
   bool has_holder(const DeadHolder& dead, Deadline deadline) override;
   void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) override;
@@ -53,8 +55,8 @@ class SqlReaperTable final : public ReaperTable {
   ReleaseNotice& notice_;
   const OnConnection on_connection_;
   const dialects::Statement &begin_reaping_, &end_reaping_, &abandoned_, &settle_, &settled_, &floor_, &raise_floor_,
-      &raise_floor_to_, &idle_, &idle_row_, &remove_idle_, &dead_holders_, &forget_holder_, &has_holder_,
-      &forget_holders_, &history_above_, &trim_history_;
+      &raise_floor_to_, &idle_, &idle_row_, &remove_idle_, &dead_holders_, &dead_holders_of_, &forget_holder_,
+      &has_holder_, &forget_holders_, &history_above_, &trim_history_;
 };
 
 }  // namespace dlock::store

@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/reports.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -300,6 +303,50 @@ TEST_CASE(
   CHECK(lock->release() == Released::freed);
   CHECK(reaping.settled("job", token, "one", soon()) == store::Settled::not_by_asker);
   CHECK(reaping.settled("none", token, "one", soon()) == store::Settled::unclear);
+}
+
+TEST_CASE("the dead are listed page by page, each once, also those of one name") {
+  Database database;
+  const auto table = database.table();
+  auto& reaping = table->reaping();
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  const std::vector<std::string> names{"job", "job/1", "Job", "jo", "\xc3\xa4"};
+  std::set<std::pair<std::string, std::string>> all;
+  for (const auto& name : names)
+    for (const int owner : {1, 2, 3, 4, 5}) {
+      all.insert({name, identity(owner)});
+      database.admin().run(
+          "INSERT INTO resource_lock_holder (name, owner, gate, node, token, mode, expires_at) VALUES ('" + name +
+          "', '" + identity(owner) + "', '" + identity(9) + "', 'node', 1, 'shared', 1)");
+    }
+  for (const std::string prefix : {"", "job", "job/"}) {
+    for (const std::size_t limit : {2, 5, 100}) {
+      CAPTURE(prefix);
+      CAPTURE(limit);
+      std::vector<std::pair<std::string, std::string>> found;
+      for (std::size_t last = limit; last == limit;) {
+        const auto after = found.empty() ? std::pair<std::string, std::string>{} : found.back();
+        const auto page = reaping.dead_holders({prefix, after.first, limit}, after.second, soon());
+        last = page.size();
+        for (const auto& one : page) found.emplace_back(one.lease.name, one.owner);
+        REQUIRE(found.size() <= all.size());
+      }
+      std::set<std::pair<std::string, std::string>> expected;
+      for (const auto& one : all)
+        if (one.first.starts_with(prefix)) expected.insert(one);
+      CHECK(std::set(found.begin(), found.end()) == expected);
+      CHECK(found.size() == expected.size());
+    }
+  }
+  std::vector<std::string> owners;
+  for (std::size_t last = 2; last == 2;) {
+    const auto page = reaping.dead_holders_of("job", owners.empty() ? "" : owners.back(), 2, soon());
+    last = page.size();
+    for (const auto& one : page) owners.push_back(one.owner);
+    REQUIRE(owners.size() <= 5);
+  }
+  CHECK(owners.size() == 5);
+  CHECK(database.engine().reap().abandoned == 25);
 }
 
 TEST_CASE("who shares a name and was renewed since it was seen dead is not forgotten, and not told of") {

@@ -12,6 +12,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <mutex>
 #include <vector>
 
 namespace dlock::tools {
@@ -105,10 +107,12 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
   check_text("the pattern", glob_, longest_pattern);
   auto engine_options = options(connection);
-  std::vector<Settled> settled;  // written by the engine's own thread until the engine is gone
+  std::mutex mutex;
+  std::vector<Settled> settled;  // guarded by mutex: written by the engine's own thread
   engine_options.observer = [&](const Event& event) {
-    if (event.kind == Event::Kind::abandoned)
-      settled.push_back({std::string(event.name), std::string(event.text), event.token, event.took});
+    if (event.kind != Event::Kind::abandoned) return;
+    const std::lock_guard guard(mutex);
+    settled.push_back({std::string(event.name), std::string(event.text), event.token, event.took});
   };
   Reaping reaping;
   reaping.glob = glob_;
@@ -131,21 +135,27 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
       console.result(fmt::format("settled {} (token {}): {} {} ago", in_quotes(lease.name), number(lease.token),
                                  printable(lease.text), shown(lease.expired)));
   };
-  int ended_by = 0;
-  try {
-    ended_by = wait_for(signals, [&](const std::stop_token& stop) {
-      ProgressLine line(console);
-      reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
-      Engine engine(url, engine_options);
-      reaped = engine.reap_all(reaping, stop);
-    });
-  } catch (...) {
-    // Nobody is told of these again.
+  // Where it ends in the middle: nobody is told of these again.
+  const auto print_so_far = [&] {
+    const std::lock_guard guard(mutex);
     if (!console.json()) print_settled();
     else if (!settled.empty())
       console.result(Json::object({{"abandoned", settled.size()}, {"settled", settled_in_json()}}));
+  };
+  const auto reap = [&](const std::stop_token& stop) {
+    ProgressLine line(console);
+    reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
+    Engine engine(url, engine_options);
+    reaped = engine.reap_all(reaping, stop);
+  };
+  int ended_by = 0;
+  try {
+    ended_by = wait_for(signals, reap, [&](int) { print_so_far(); });
+  } catch (...) {
+    print_so_far();
     throw;
   }
+  reaped.abandoned = std::max(reaped.abandoned, settled.size());  // a signal, and a failure
   if (console.json()) {
     console.result(Json::object({{"dry_run", dry_run_},
                                  {"removed", reaped.removed},

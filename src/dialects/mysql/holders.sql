@@ -353,6 +353,14 @@ SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
    AND h.name >= :after AND (h.name > :after OR h.owner > :after_owner)
  ORDER BY h.name, h.owner LIMIT :limit;
 
+-- name: dead_holders_of(name, after_owner, limit)
+-- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
+SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at, 1, h.expires_at
+  FROM {{holder}} h
+ WHERE h.name = :name AND h.owner > :after_owner AND h.token > 0 AND GREATEST(h.expires_at, h.reopens_at) <= {{now}}
+   AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = h.name AND l.owner = h.gate)
+ ORDER BY h.owner LIMIT :limit;
+
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.
 -- By the row's key alone: with a list, a small table is read from its beginning, and a row that is locked is in the way.
@@ -366,4 +374,4 @@ SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :toke
 -- name: forget_holders(name, owner)
 -- With the holders as a list of tuples at /*rows*/.
 DELETE FROM {{holder}}
- WHERE (name, owner) IN (/*rows*/) AND GREATEST(expires_at, reopens_at) <= {{now}};
+ WHERE (name, owner) IN (/*rows*/) AND token = 0 AND GREATEST(expires_at, reopens_at) <= {{now}};

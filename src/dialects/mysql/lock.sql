@@ -297,10 +297,11 @@ DELETE l
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
 -- name: abandoned(prefix, after, limit)
--- A row that several hold names nobody, and says how many: each of them is told by itself (dead_holders).
+-- A row that several hold names nobody, and says how many of them there are that dead_holders does not list yet.
 SELECT l.name, CASE WHEN l.mode <> '' THEN '' ELSE l.node END, l.label, l.token, {{now}} - l.expires_at,
        CASE WHEN l.mode = '' THEN 0
-            ELSE (SELECT COUNT(*) FROM {{holder}} h WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0) END
+            ELSE (SELECT COUNT(*) FROM {{holder}} h WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                     AND GREATEST(h.expires_at, h.reopens_at) > {{now}} - 60000000) END
   FROM {{lock}} l
  WHERE l.name > :after AND l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix
    AND l.owner IS NOT NULL AND l.expires_at <= {{now}}

@@ -332,8 +332,17 @@ SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
    AND (greatest(h.expires_at, h.reopens_at) <= n.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
    AND h.name >= :prefix::text AND starts_with(h.name, :prefix::text)
-   AND h.name >= :after::text AND (h.name > :after::text OR h.owner > :after_owner::text)
+   AND (h.name, h.owner) > (:after::text, :after_owner::text)
  ORDER BY h.name, h.owner LIMIT :limit::bigint;
+
+-- name: dead_holders_of(name, after_owner, limit)
+-- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
+SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at, 1::bigint, h.expires_at
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
+ WHERE h.name = :name::text AND h.owner > :after_owner::text AND h.token > 0
+   AND greatest(h.expires_at, h.reopens_at) <= n.now
+   AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate)
+ ORDER BY h.owner LIMIT :limit::bigint;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.
@@ -348,4 +357,4 @@ SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::te
 -- Every argument is an array, an element a holder.
 DELETE FROM {{holder}} AS h USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
  WHERE h.name = x.name AND h.owner = x.owner
-   AND greatest(h.expires_at, h.reopens_at) <= {{now}};
+   AND h.token = 0 AND greatest(h.expires_at, h.reopens_at) <= {{now}};

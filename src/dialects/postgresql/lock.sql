@@ -268,10 +268,11 @@ gone AS MATERIALIZED (
 DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
 
 -- name: abandoned(prefix, after, limit)
--- A row that several hold names nobody, and says how many: each of them is told by itself (dead_holders).
+-- A row that several hold names nobody, and says how many of them there are that dead_holders does not list yet.
 SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token, n.now - c.expires_at,
        CASE WHEN c.mode = '' THEN 0
-            ELSE (SELECT count(*) FROM {{holder}} AS h WHERE h.name = c.name AND h.gate = c.owner AND h.token > 0) END
+            ELSE (SELECT count(*) FROM {{holder}} AS h WHERE h.name = c.name AND h.gate = c.owner AND h.token > 0
+                     AND greatest(h.expires_at, h.reopens_at) > n.now - 60000000) END
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
    AND c.owner IS NOT NULL AND c.expires_at <= n.now

@@ -268,12 +268,19 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
        h.token > 0, h.expires_at
   FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
- WHERE max(h.expires_at, h.reopens_at) <= t.now
+ WHERE (h.name, h.owner) > (:after, :after_owner) AND h.name >= :prefix AND h.name < CAST(:prefix || x'FF' AS TEXT)
+   AND max(h.expires_at, h.reopens_at) <= t.now
    AND (max(h.expires_at, h.reopens_at) <= t.now - 60000000 OR h.gate = ''
         OR NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate))
-   AND h.name >= :prefix AND h.name < CAST(:prefix || x'FF' AS TEXT)
-   AND h.name >= :after AND (h.name > :after OR h.owner > :after_owner)
  ORDER BY h.name, h.owner LIMIT :limit;
+
+-- name: dead_holders_of(name, after_owner, limit)
+-- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
+SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at, 1, h.expires_at
+  FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
+ WHERE h.name = :name AND h.owner > :after_owner AND h.token > 0 AND max(h.expires_at, h.reopens_at) <= t.now
+   AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate)
+ ORDER BY h.owner LIMIT :limit;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.
@@ -287,5 +294,5 @@ SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :toke
 -- name: forget_holders(name, owner)
 -- Once a holder, all in one transaction.
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner
+ WHERE name = :name AND owner = :owner AND token = 0
    AND max(expires_at, reopens_at) <= {{now}};

@@ -204,10 +204,11 @@ DELETE FROM {{lock}}
    AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
--- A row that several hold names nobody, and says how many: each of them is told by itself (dead_holders).
+-- A row that several hold names nobody, and says how many of them there are that dead_holders does not list yet.
 SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token, c.now - c.expires_at,
        CASE WHEN c.mode = '' THEN 0
-            ELSE (SELECT count(*) FROM {{holder}} AS h WHERE h.name = c.name AND h.gate = c.owner AND h.token > 0) END
+            ELSE (SELECT count(*) FROM {{holder}} AS h WHERE h.name = c.name AND h.gate = c.owner AND h.token > 0
+                     AND max(h.expires_at, h.reopens_at) > c.now - 60000000) END
   FROM (SELECT *, {{now}} AS now
           FROM {{lock}}
          WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS c

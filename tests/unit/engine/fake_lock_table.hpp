@@ -277,9 +277,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       std::vector<store::Abandoned> found;
       for (const auto& [name, row] : rows_) {
         if (name <= some.after || row.owner.empty() || row.expires > BootClock::now()) continue;
-        const auto is_of = [&](const auto& one) { return one.lease.name == name; };
-        const auto sharers = static_cast<std::size_t>(std::ranges::count_if(dead, is_of));
-        found.push_back({name, sharers > 0 ? "" : "replica-0", row.label, Token{row.token}, {}, sharers});
+        const bool shared = name == shared_name;
+        found.push_back({name, shared ? "" : "replica-0", row.label, Token{row.token}, {}, 0});
       }
       return found;
     });
@@ -322,6 +321,16 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
+  std::vector<store::DeadHolder> dead_holders_of(std::string_view name, std::string_view after_owner, std::size_t limit,
+                                                 Deadline) override {
+    return with_mishaps([&] {
+      std::vector<store::DeadHolder> found;
+      for (const auto& one : dead)
+        if (found.size() < limit && one.lease.name == name && one.owner > after_owner && one.abandoned)
+          found.push_back(one);
+      return found;
+    });
+  }
   struct Same {
     const store::DeadHolder& one;
     bool operator()(const store::DeadHolder& other) const {
@@ -424,6 +433,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
   std::vector<store::DeadHolder> dead{};        // in the order of names and owners; read where nothing else runs
   bool alive = false;                           // they go on: none of them is dead
+  std::string shared_name{};                    // the lock of several
   enum class Forgets { done, unanswered, never_came, locked };
   std::vector<Forgets> forgets{};               // what becomes of the next ones
   std::atomic<bool> away{false};                // every call fails as if nobody listened

@@ -210,6 +210,7 @@ TEST_CASE("whose removal was in doubt, and who goes on, is not told of, not even
 TEST_CASE("those who shared a name are told of with their lock, before another one is settled") {
   Bench bench;
   bench.abandon("other");
+  bench.table->shared_name = "job";
   bench.table->dead = {bench.dead("job", "1"), bench.dead("job", "2"), bench.dead("job/further", "1")};
   std::vector<std::string> left_before;
   bench.table->before_settling = [&](std::string_view name) {
@@ -225,6 +226,30 @@ TEST_CASE("those who shared a name are told of with their lock, before another o
   }
   CHECK(left_before == expected);
   CHECK(bench.table->dead.empty());
+}
+
+TEST_CASE("those who shared a name are told of with their lock, though nobody said that it is settled") {
+  Bench bench;
+  bench.abandon("other");
+  bench.table->shared_name = "job";
+  bench.table->dead = {bench.dead("job", "1")};
+  bench.table->unanswered_settles = 1;
+  std::vector<std::size_t> left_before;
+  bench.table->before_settling = [&](std::string_view) { left_before.push_back(bench.table->dead.size()); };
+  CHECK(bench.reaper->round(10).abandoned == 2);
+  REQUIRE(left_before.size() >= 2);
+  CHECK(left_before.back() == 0);
+}
+
+TEST_CASE("locks of several who had all let go count towards what a round may settle") {
+  Bench bench;
+  bench.abandon("other");
+  bench.table->shared_name = "job";
+  std::size_t settled = 0;
+  bench.table->before_settling = [&](std::string_view) { ++settled; };
+  CHECK(bench.reaper->round(1).abandoned == 0);
+  CHECK(settled == 1);
+  CHECK(bench.reaper->round(1).abandoned == 1);
 }
 
 TEST_CASE("of any number of dead each is found, page after page, and no more are told of than asked for") {
