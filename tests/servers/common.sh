@@ -111,9 +111,11 @@ main_process() {
 
 # Main process first, so that it starts no others meanwhile.
 signal_all() {
-  local pid
-  for pid in $(main_process) $(processes); do
-    kill -s "$1" "$pid" 2>/dev/null || true
+  local main pid
+  main=$(main_process)
+  if [[ -n $main ]]; then kill -s "$1" "$main" 2>/dev/null || true; fi
+  for pid in $(processes); do
+    if [[ $pid != "$main" ]]; then kill -s "$1" "$pid" 2>/dev/null || true; fi
   done
 }
 
@@ -178,11 +180,13 @@ find_faketime_library() {
 
 # --- start ---
 
-# A port that nobody listens on now, below those that the kernel gives to clients.
+# A port that nobody listens on now, below those that the kernel gives to clients; nor that of a server beside this one,
+# which may be about to start again.
 free_port() {
   local port
   while true; do
     port=$((20000 + RANDOM % 12000))
+    if grep -qsx "$port" "${dir%/*}"/{dlock*,dlock*/[123],[123]}/port "${dir%/*/*}"/dlock*/port; then continue; fi
     if ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
       echo "$port"
       return
