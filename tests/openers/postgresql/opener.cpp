@@ -67,7 +67,10 @@ class Shelf {
     {
       const std::lock_guard guard(mutex_);
       const auto found = std::find_if(databases_.begin(), databases_.end(), [&](const auto& entry) {
-        return entry.first.address.host == server.address.host && entry.first.address.port == server.address.port;
+        const auto& [address, user, password, database] = entry.first;
+        // With its password: another server may have its port by now.
+        return address.host == server.address.host && address.port == server.address.port &&
+               password == server.password;
       });
       if (found != databases_.end()) {
         auto name = found->second;
