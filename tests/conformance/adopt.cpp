@@ -45,9 +45,9 @@ TEST_CASE("who adopts a lease holds it: renewed, under the same token and anothe
   Database database;
   auto engine = database.engine();
   auto other = database.engine({.node = "another node", .label = "another"});
-  const auto lease = 1s * slowness();
+  const auto lease = 10min;
   const auto grant = engine.try_lock("job", {.lease = lease, .metadata = "of the first"})->detach();
-  auto adopted = other.adopt("job", grant);
+  auto adopted = other.adopt("job", grant, {.renew_every = 20ms});
   REQUIRE(adopted);
   CHECK(adopted->token() == grant.token);
   CHECK(adopted->owner() != grant.owner);
@@ -59,8 +59,8 @@ TEST_CASE("who adopts a lease holds it: renewed, under the same token and anothe
   CHECK(holder->node == "another node");
   CHECK(holder->label == "another");
   CHECK(holder->metadata == "of the first");
-  const auto begun = database.admin().acquired_at("job");
-  CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 3 * lease; }));
+  const auto first = database.admin().expires_at("job");
+  CHECK(eventually([&] { return database.admin().expires_at("job") > first + 200ms; }));
   CHECK(adopted->release() == Released::freed);
 }
 
@@ -82,11 +82,11 @@ TEST_CASE("adopting can give the lease another length, and other words") {
 TEST_CASE("adopting for less time than was granted opens the lock no sooner for others, and is trusted no longer") {
   Database database;
   auto engine = database.engine();
-  const auto grant = engine.try_lock("job", {.lease = 10min})->detach();
-  auto adopted = engine.adopt("job", grant, {.lease = 2s, .renew = false});
+  const auto grant = engine.try_lock("job", {.lease = 2h})->detach();
+  auto adopted = engine.adopt("job", grant, {.lease = 1h, .renew = false});
   REQUIRE(adopted);
-  CHECK(adopted->remaining() <= 2s);
-  CHECK(engine.inspect("job")->left > 9min);
+  CHECK(adopted->remaining() <= 1h);
+  CHECK(engine.inspect("job")->left > 90min);
   CHECK(adopted->release() == Released::freed);
   CHECK(engine.try_lock("job"));
 }
@@ -159,7 +159,10 @@ TEST_CASE("who held what somebody has adopted has lost it: it fences nothing, re
   CHECK(eventually([&] { return lock->lost().stop_requested(); }));
   CHECK(lock->loss() == Loss::refused);
   CHECK(news.comes(Event::Kind::lost));
-  CHECK(news.of(Event::Kind::lost).front().text.find("adopted by the other") != std::string::npos);
+  // Where the row could not be looked at within a second it says what it knows.
+  const auto text = news.of(Event::Kind::lost).front().text;
+  const bool told = text.find("adopted by the other") != std::string::npos;
+  CHECK_MESSAGE((told || (slowness() > 1 && text.find("renewal was refused") != std::string::npos)), text);
   {
     Caller caller(database.test_database());
     caller.begin(database.test_database().beginnings().front());
@@ -275,17 +278,17 @@ TEST_CASE("a grant that the entries of a node share is not adopted, and nothing 
 TEST_CASE("a grant is renewed for who is no Lock, by the length it had or another one, and keeps its owner") {
   Database database;
   auto engine = database.engine();
-  const auto grant = engine.try_lock("job", {.lease = 20s})->detach();
-  database.admin().age("job", 15s);
+  const auto grant = engine.try_lock("job", {.lease = 30min})->detach();
+  database.admin().age("job", 25min);
   CHECK(engine.renew("job", grant));
-  CHECK(engine.inspect("job")->left > 15s);
+  CHECK(engine.inspect("job")->left > 25min);
   CHECK(engine.inspect("job")->owner == grant.owner);
   CHECK(engine.renew("job", grant, 1h));
   CHECK(engine.inspect("job")->left > 59min);
   CHECK(engine.inspect("job")->lease == 1h);
   CHECK(engine.renew("job", grant, 1s));
   CHECK(engine.inspect("job")->left > 59min);
-  CHECK(engine.adopt("job", grant)->release() == Released::freed);
+  CHECK(engine.adopt("job", grant, {.lease = 1h})->release() == Released::freed);
 }
 
 TEST_CASE("one of several who hold a name is renewed and adopted by the length of its own lease") {

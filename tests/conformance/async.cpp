@@ -13,6 +13,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -122,11 +123,12 @@ TEST_CASE("an asynchronous wait ends with the lock, or when time is up, and not 
   auto other = here.database.engine();
   auto held = other.lock("job");
   Answer late, granted;
+  const auto patience = 1s * slowness();  // who has less is told that the database was too slow, on a busy machine
   const Stopwatch watch;
-  here.engine.async_try_lock_for("job", 100ms, {}, late.handler());
+  here.engine.async_try_lock_for("job", patience, {}, late.handler());
   here.engine.async_lock("job", {}, granted.handler());
   REQUIRE(here.loop.run_until([&] { return late.there(); }));
-  CHECK(watch.elapsed() >= 100ms);
+  CHECK(watch.elapsed() >= patience);
   CHECK(late->refused() == Refused::timed_out);
   CHECK_FALSE(granted.there());
   held.release();
@@ -140,14 +142,20 @@ TEST_CASE("an asynchronous wait of no length is one attempt, and busy, also behi
   Looped here;
   const auto held = here.engine.lock("job", {.reentrance = Reentrance::none});
   std::stop_source stop;
-  Answer waits, first, second;
-  here.engine.async_try_lock_for("job", 0s, {}, first.handler());
-  REQUIRE(here.loop.run_until([&] { return first.there(); }));
-  CHECK(first->refused() == Refused::busy);
+  Answer waits;
+  // Where the database was too slow to tell, once more.
+  const auto refused = [&] {
+    return answered([&] {
+      Answer answer;
+      here.engine.async_try_lock_for("job", 0s, {}, answer.handler());
+      REQUIRE(here.loop.run_until([&] { return answer.there(); }));
+      if (answer->error() != nullptr) throw Error(*answer->error());
+      return answer->refused();
+    });
+  };
+  CHECK(refused() == Refused::busy);
   here.engine.async_lock("job", {}, stop.get_token(), waits.handler());
-  here.engine.async_try_lock_for("job", 0s, {}, second.handler());
-  REQUIRE(here.loop.run_until([&] { return second.there(); }));
-  CHECK(second->refused() == Refused::busy);
+  CHECK(refused() == Refused::busy);
   CHECK(here.engine.stats().busy == 2);
   stop.request_stop();
   CHECK(here.loop.run_until([&] { return waits.there(); }));
@@ -170,13 +178,21 @@ TEST_CASE("time is up for each that waits behind others, at its own time") {
   }
   CHECK(here.loop.run_until(
       [&] { return std::all_of(answers.begin(), answers.end(), [](const auto& one) { return one->there(); }); }));
+  std::uint64_t too_slow = 0;  // the database, to be asked in time
   for (int i = 0; i < 20; ++i) {
     CAPTURE(i);
-    CHECK((*answers[static_cast<std::size_t>(i)])->refused() == Refused::timed_out);
+    auto& answer = *answers[static_cast<std::size_t>(i)];
+    if (slowness() > 1 && answer->error() != nullptr) {
+      CHECK(answer->error()->fault() == Fault::timeout);
+      ++too_slow;
+    } else {
+      CHECK(answer->refused() == Refused::timed_out);
+    }
     CHECK(ended[static_cast<std::size_t>(i)] >= step * (20 - i));
   }
-  CHECK(here.engine.stats().waiting.empty());
-  CHECK(here.engine.stats().timed_out == 20);
+  CHECK(too_slow < 20);
+  CHECK(eventually([&] { return here.engine.stats().waiting.empty(); }));
+  CHECK(here.engine.stats().timed_out + too_slow == 20);
 }
 
 TEST_CASE("many that want one name get it one after another, each once, and nobody beside them") {
@@ -190,10 +206,12 @@ TEST_CASE("many that want one name get it one after another, each once, and nobo
       REQUIRE(result);
       most = std::max(most, ++inside);
       tokens.insert(number(result->token()));
-      --inside;
-      here.engine.async_release(std::move(*result), [&](Released released) {
-        CHECK(released == Released::freed);
-        ++served;
+      here.loop.executor()([&, lock = std::make_shared<Lock>(std::move(*result))] {  // others come in between
+        --inside;
+        here.engine.async_release(std::move(*lock), [&](Released released) {
+          CHECK(released == Released::freed);
+          ++served;
+        });
       });
     });
   std::atomic<bool> over{false};
@@ -329,20 +347,35 @@ TEST_CASE("a deadlock of jobs that wait asynchronously is told to one of them") 
 TEST_CASE("those who wait in turn are served in turn, with threads among them") {
   Looped here;
   auto held = here.engine.lock("job", {.reentrance = Reentrance::none});
-  std::vector<int> order;
-  const auto waiting = [&](std::size_t count) {
-    return eventually([&] { return here.engine.waiters("job").size() == count; });
+  std::mutex mutex;
+  std::vector<int> order;  // guarded by mutex
+  const auto served = [&](int i) {
+    const std::lock_guard guard(mutex);
+    order.push_back(i);
   };
-  for (int i = 0; i < 5; ++i) {
-    here.engine.async_lock("job", {.fairness = Fairness::fifo}, [&, i](Result<Lock> result) {
-      REQUIRE(result);
-      order.push_back(i);
-    });
-    REQUIRE(waiting(static_cast<std::size_t>(i) + 1));
+  std::vector<std::jthread> threads;
+  const LockOptions in_turn{.fairness = Fairness::fifo};
+  for (int i = 0; i < 6; ++i) {
+    if (i % 2 == 1) {
+      threads.emplace_back([&, i] {
+        const auto lock = here.engine.lock("job", in_turn);
+        served(i);
+      });
+    } else {
+      here.engine.async_lock("job", in_turn, [&, i](Result<Lock> result) {
+        REQUIRE(result);
+        served(i);
+      });
+    }
+    REQUIRE(eventually([&] { return here.engine.waiters("job").size() == static_cast<std::size_t>(i) + 1; }));
   }
   held.release();
-  CHECK(here.loop.run_until([&] { return order.size() == 5; }));
-  CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(here.loop.run_until([&] {
+    const std::lock_guard guard(mutex);
+    return order.size() == 6;
+  }));
+  threads.clear();
+  CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("a node's entries are taken asynchronously as well") {

@@ -142,6 +142,7 @@ TEST_CASE("who waits elsewhere for a writer that becomes a reader hears of it") 
   patient.polling = {.first = 1h, .longest = 1h};
   auto engine = apart(database), other = database.engine(patient);
   auto lock = engine.lock("a", {.lease = 1h});
+  int heard = 0;
   for (int round = 0; round < 10; ++round) {
     INFO("round " << round);
     database.admin().run("UPDATE resource_lock SET wanted_until = 0 WHERE name = 'a'");
@@ -150,10 +151,13 @@ TEST_CASE("who waits elsewhere for a writer that becomes a reader hears of it") 
     });
     CHECK(eventually(
         [&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'a'") > 0; }));
+    const Stopwatch since;
     lock.downgrade();
     CHECK(waiting.get());
+    heard += since.elapsed() < 3s ? 1 : 0;  // who hears nothing looks again after more than seven seconds
     CHECK(lock.try_upgrade());
   }
+  CHECK(heard > 0);
 }
 
 TEST_CASE("what an earlier gate has left of a reader keeps it from none that is made of a writer") {

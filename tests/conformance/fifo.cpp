@@ -98,7 +98,7 @@ TEST_CASE("a try is busy while somebody queues, and who waits without a ticket j
 
   // Free, but promised.
   const auto table = database.table();
-  table->waiting().draw_ticket(wait_of(stranger, 1h), later(BootClock::now(), 1min));
+  patiently([&] { return table->waiting().draw_ticket(wait_of(stranger, 1h), soon()); });
   CHECK_FALSE(first.try_lock("job"));
   CHECK_FALSE(second.try_lock("job"));
   table->waiting().remove("job", stranger, later(BootClock::now(), 1min));
@@ -111,7 +111,7 @@ TEST_CASE("a waiter that died blocks the queue no longer than its ticket lives")
   engine.try_lock("job").reset();
   const auto table = database.table();
   const Stopwatch time;
-  table->waiting().draw_ticket(wait_of(stranger, 1500ms), later(BootClock::now(), 1min));
+  patiently([&] { return table->waiting().draw_ticket(wait_of(stranger, 1500ms), soon()); });
   auto lock = engine.try_lock_for("job", 2min, in_turn());
   CHECK(lock.has_value());
   CHECK(time.elapsed() < 30s * slowness());
@@ -122,7 +122,7 @@ TEST_CASE("a waiter that died blocks the queue no longer than its ticket lives")
 
 TEST_CASE("a ticket lives as long as its waiter waits") {
   Database database;
-  const auto life = 2s * slowness();
+  const auto life = 5s * slowness();
   auto first = database.engine({.ticket = life}), second = database.engine({.ticket = life});
   auto lock = first.try_lock("job");
   REQUIRE(lock);
@@ -134,9 +134,9 @@ TEST_CASE("a ticket lives as long as its waiter waits") {
   const auto ends = [&] {
     return database.admin().number("SELECT expires_at FROM resource_lock_waiter WHERE name = 'job'");
   };
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const auto before = ends();
-    CHECK(eventually([&] { return ends() != before; }));
+    CHECK(eventually([&] { return ends() > before; }));
   }
   const auto now = first.waiters("job");
   REQUIRE(now.size() == 1);

@@ -124,9 +124,10 @@ TEST_CASE("who heard of a release is granted the row, or told to look at it, and
   REQUIRE(given_back);
   REQUIRE(used.release("job 2", owner(0), *given_back));
   CHECK_FALSE(used.acquire_freed("job 2", owner(0)).token);
-  REQUIRE(used.table->waiting().draw_ticket({"job 3", owner(5), "web3", "nightly", "fedcba9876543210fedcba9876543210",
-                                             store::Wait::Discipline::fifo, 1h, std::nullopt},
-                                            soon()) > 0);
+  const store::Wait wait{
+      "job 3", owner(5),    "web3", "nightly", "fedcba9876543210fedcba9876543210", store::Wait::Discipline::fifo,
+      1h,      std::nullopt};
+  REQUIRE(patiently([&] { return used.table->waiting().draw_ticket(wait, soon()); }) > 0);
   CHECK_FALSE(used.acquire_freed("job 3", owner(0)).token);
   // What nobody has locked before is left to who looks.
   const auto fresh = used.acquire_freed("fresh", owner(0)).token;

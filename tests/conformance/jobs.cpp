@@ -195,7 +195,7 @@ TEST_CASE("a lock that was taken for a job and handed to a worker makes no deadl
   std::latch end(1);
   std::thread worker([held = std::move(a), &end] { end.wait(); });  // it holds it, and touches it never
   OtherJob other(database);
-  CHECK(outcome([&] { return engine.try_lock_for("B", long_enough).has_value(); }) == "busy");
+  CHECK(outcome([&] { return answered([&] { return engine.try_lock_for("B", long_enough).has_value(); }); }) == "busy");
   end.count_down();
   worker.join();
   CHECK(other.join() == "granted");
@@ -226,7 +226,8 @@ TEST_CASE("what was detached is no job's, for all engines, and what is adopted i
   CHECK_FALSE(of_one_job(database, "A", "mark"));
   {
     OtherJob other(database);
-    CHECK(outcome([&] { return second.try_lock_for("B", long_enough).has_value(); }) == "busy");
+    const auto wait = [&] { return second.try_lock_for("B", long_enough).has_value(); };
+    CHECK(outcome([&] { return answered(wait); }) == "busy");
     CHECK(other.stop() == "busy");
   }
   const auto adopted = second.adopt("A", grant);

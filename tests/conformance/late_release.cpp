@@ -22,7 +22,7 @@ TEST_CASE("a late release does not free the next holder, and says that it was lo
   auto engine = database.engine({.reentrance = Reentrance::none});
   auto late = expired_lease(database, engine);
   REQUIRE(late);
-  auto next = engine.try_lock("job");
+  auto next = engine.try_lock("job", {.lease = std::chrono::hours{1}});
   REQUIRE(next);
   const auto before = database.admin().row("job");
   CHECK(late->release() == Released::was_lost);
@@ -35,7 +35,7 @@ TEST_CASE("a late destructor does not free the next holder") {
   auto engine = database.engine({.reentrance = Reentrance::none});
   auto late = expired_lease(database, engine);
   REQUIRE(late);
-  const auto next = engine.try_lock("job");
+  const auto next = engine.try_lock("job", {.lease = std::chrono::hours{1}});
   REQUIRE(next);
   const auto before = database.admin().row("job");
   late.reset();
@@ -55,7 +55,7 @@ TEST_CASE("a release under another token or of another owner frees nothing") {
   auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   const auto deadline = later(BootClock::now(), std::chrono::seconds{10});
-  const auto lock = engine.try_lock("job");
+  const auto lock = engine.try_lock("job", {.lease = std::chrono::hours{1}});
   REQUIRE(lock);
   const auto before = database.admin().row("job");
   const store::LeaseKey wrong[] = {{"job", lock->owner(), Token{number(lock->token()) - 1}},

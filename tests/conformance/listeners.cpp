@@ -114,9 +114,12 @@ TEST_CASE("a release is heard of a name whose holder was not known when it came"
   };
   REQUIRE(holder.take_and_free_until("job", [&] { return heard_as(awaited, soon(100ms)); }));
   for (int i = 0; i < 5; ++i) {
-    while (heard_as(awaited, soon(100ms))) {}  // listens to it now
-    holder.take_and_free("job");
-    CHECK(heard_as(seen_before, soon()));
+    // Where a question to a server goes with its time, it may be over before anything is heard: then once more.
+    CHECK(eventually([&] {
+      while (heard_as(awaited, soon(100ms))) {}  // listens to it now
+      holder.take_and_free("job");
+      return heard_as(seen_before, soon(5s));
+    }));
   }
 }
 
@@ -136,7 +139,7 @@ TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then
   };
   listener->interrupt();
   until_interrupted();
-  CHECK(listener->wait({}, soon(1ms)).empty());
+  CHECK(eventually([&] { return listener->wait({}, soon(1ms)).empty(); }));
   for (int i = 0; i < 20; ++i) {
     const std::jthread other([&] { listener->interrupt(); });
     until_interrupted();

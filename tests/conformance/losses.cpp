@@ -104,8 +104,9 @@ TEST_CASE("callbacks that block for ever delay neither the losses of others, nor
 TEST_CASE("an engine ends in time although its observer and a callback on a loss block, and calls neither again") {
   Database database;
   Blocker observer, loss;
+  const auto request = 700ms * slowness();
   std::optional<Engine> engine = database.engine(
-      {.timeouts = {.request = 700ms}, .observer = [call = observer.callback()](const Event&) { call(); }});
+      {.timeouts = {.request = request}, .observer = [call = observer.callback()](const Event&) { call(); }});
   auto lock = engine->try_lock("job", {.lease = lease()});
   auto other = engine->try_lock("other");
   REQUIRE(lock);
@@ -119,7 +120,7 @@ TEST_CASE("an engine ends in time although its observer and a callback on a loss
   other.reset();
   const Stopwatch end;
   engine.reset();
-  CHECK(end.elapsed() < 700ms + 2s * slowness());
+  CHECK(end.elapsed() < request + 2s * slowness());
   observer.open();  // more than one piece of news was waiting
   loss.open();
   CHECK(observer.times() == 1);

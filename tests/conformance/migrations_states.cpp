@@ -149,7 +149,7 @@ TEST_CASE("a table that a later dlock has brought up goes on serving an older on
   CHECK(status.current == 3);
   CHECK(status.latest == 1);
   {
-    Engine engine(test_database->url());
+    Engine engine(test_database->url(), {.timeouts = {.release = far_longer()}});
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }
   CHECK(schema::up(test_database->url()).versions.empty());

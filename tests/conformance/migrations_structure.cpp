@@ -117,7 +117,7 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
       CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
       CHECK(admin.number("SELECT added + more + third FROM resource_lock WHERE name = 'held'") == 0);
       CHECK(admin.number("SELECT added FROM resource_lock_status WHERE name = 'held'") == 0);
-      Engine engine(test_database->url());
+      Engine engine(test_database->url(), {.timeouts = {.release = far_longer()}});
       CHECK_FALSE(engine.try_lock("held"));
       auto lock = engine.try_lock("free");
       REQUIRE(lock);
@@ -159,7 +159,7 @@ TEST_CASE("a table made by hand from schema/ can be used") {
   const auto test_database = opener().test_database();
   View view(*test_database, true);
   view.connection->script(view.resolved.dialect.texts().schema_sql, soon());
-  Engine engine(test_database->url());
+  Engine engine(test_database->url(), {.timeouts = {.release = far_longer()}});
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   CHECK(lock->release() == Released::freed);

@@ -22,7 +22,8 @@ std::string identity(Admin& admin) { return admin.text("SELECT meta FROM resourc
 // A lock that was never moved: its row is as it was granted.
 struct Their {
   explicit Their(const TestDatabase& there)
-      : engine(there.url()), lock(engine.lock("a", {.lease = 1h, .renew = false})) {}
+      : engine(there.url(), {.timeouts = {.release = far_longer()}}),
+        lock(engine.lock("a", {.lease = 1h, .renew = false})) {}
   Engine engine;
   Lock lock;
 };

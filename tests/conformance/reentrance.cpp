@@ -27,7 +27,7 @@ TEST_CASE("a thread enters again what it holds: same token, same owner, nothing 
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  auto outer = engine.try_lock("job", {.metadata = "of the grant"});
+  auto outer = engine.try_lock("job", {.lease = 1h, .metadata = "of the grant"});
   REQUIRE(outer);
   const auto row = database.admin().row("job");
   auto inner = engine.try_lock("job", {.metadata = "of the entry"});
@@ -190,7 +190,7 @@ TEST_CASE(
 TEST_CASE("the options of the grant stand: an entry's label, metadata and at-least time change nothing") {
   Database database;
   auto engine = database.engine();
-  const auto outer = engine.try_lock("job", {.label = "grant", .metadata = "grant"});
+  const auto outer = engine.try_lock("job", {.lease = 1h, .label = "grant", .metadata = "grant"});
   REQUIRE(outer);
   const auto row = database.admin().row("job");
   const auto inner = engine.try_lock("job", {.at_least = 1h, .label = "entry", .metadata = "entry"});

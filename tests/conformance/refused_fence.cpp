@@ -146,7 +146,7 @@ TEST_CASE("with doom = false a refused fence only fails, and what becomes of the
 
 TEST_CASE("without an open transaction a fence and a transaction lock are misuse, whatever was handed over") {
   Scene scene;
-  auto lock = scene.engine.lock("a");
+  auto lock = scene.engine.lock("a", {.lease = 1h});
   const auto row = scene.database.admin().row("a");
   Caller caller(scene.database.test_database());
   for (const bool native : {true, false}) {

@@ -123,7 +123,7 @@ TEST_CASE("what was fenced before is committed under the lock, which is free onl
   CHECK(released.unconfirmed >= 1);
   CHECK(released.freed + released.unconfirmed == 2);
   CHECK_FALSE(lock.valid());
-  CHECK(granted_nothing([&] { return other.try_lock_for("job", 20ms).has_value(); }));
+  CHECK(granted_nothing([&] { return answered([&] { return other.try_lock_for("job", 20ms).has_value(); }); }));
   caller.run("COMMIT");
   CHECK(database.admin().number("SELECT count(*) FROM app") == 1);
   CHECK(lock.release() == Released::unconfirmed);

@@ -19,7 +19,7 @@ namespace {
 
 class Process {
  public:
-  explicit Process(const std::string& url) : child_(hampered(url, 3s)) {}
+  explicit Process(const std::string& url) : child_(hampered(url, 3s * slowness())) {}
 
   // The answer of the line; the words it says by itself are kept.
   std::string ask(const std::string& line) {
@@ -77,14 +77,14 @@ bool says(const std::string& text, std::string_view words) { return text.find(wo
 TEST_CASE("without a thread to keep it a lease is not asked for, and is once there is one") {
   Database database;
   Process process(database.url());
-  process.check("open", "open");
+  process.check("open patient", "open");
   process.check("threads no", "ok");
-  const auto answer = process.ask("try job");
+  const auto answer = process.ask("try job long");
   CHECK_MESSAGE(answer.starts_with("unavailable: "), answer);
   CHECK(says(answer, "thread"));
   CHECK(database.admin().owner("job").empty());
   process.check("threads yes", "ok");
-  process.check("try job", "granted");
+  process.check("try job long", "granted");
   process.check("check job", "valid");
   const auto end = database.admin().expires_at("job");
   CHECK(eventually([&] { return database.admin().expires_at("job") > end; }));  // it is kept
@@ -102,18 +102,18 @@ TEST_CASE("without a thread to reap an engine is not opened, and once there is o
   database.admin().expire("left");
   Process process(database.url());
   process.check("threads no", "ok");
-  check_no_thread(process, "open reaping");
+  check_no_thread(process, "open reaping patient");
   process.check("threads yes", "ok");
-  process.check("open reaping", "open");
+  process.check("open reaping patient", "open");
   CHECK(eventually([&] { return database.admin().owner("left").empty(); }));
-  process.check("try job", "granted");
+  process.check("try job long", "granted");
   CHECK(process.ask("release job").starts_with("freed"));
 }
 
 TEST_CASE("without a thread to campaign nobody is a candidate, and once there is one the next is elected") {
   Database database;
   Process process(database.url());
-  process.check("open", "open");
+  process.check("open patient", "open");
   process.check("threads no", "ok");
   check_no_thread(process, "elect office");
   process.check("threads yes", "ok");
@@ -128,7 +128,7 @@ TEST_CASE("without a thread to campaign nobody is a candidate, and once there is
 TEST_CASE("without a thread for asynchronous calls none is begun, and once there is one they are answered") {
   Database database;
   Process process(database.url());
-  process.check("open", "open");
+  process.check("open patient", "open");
   process.check("threads no", "ok");
   check_no_thread(process, "async job");
   process.check("threads yes", "ok");
@@ -141,7 +141,7 @@ TEST_CASE("without a thread for asynchronous calls none is begun, and once there
 TEST_CASE("a loss is told as soon as there is a thread for its callbacks") {
   Database database;
   Process process(database.url());
-  process.check("open", "open");
+  process.check("open patient", "open");
   process.check("try job long", "granted");
   process.check("watch job", "ok");
   process.check("threads no", "ok");
@@ -158,8 +158,8 @@ TEST_CASE("a waiter that can have no thread to listen looks by itself, and liste
   auto other = database.engine();
   auto lock = other.lock("job");
   Process process(database.url());
-  process.check("open", "open");
-  process.check("try mine", "granted");  // the threads that keep leases are there
+  process.check("open patient", "open");
+  process.check("try mine long", "granted");  // the threads that keep leases are there
   const auto threads = process.count();
   process.check("threads no", "ok");
   process.check("wait job", "ok");
@@ -177,11 +177,11 @@ TEST_CASE("without a descriptor to spare an engine answers that nothing is avail
   Database database;
   Process process(database.url());
   process.check("descriptors no", "ok");
-  const auto answer = process.ask("open");
+  const auto answer = process.ask("open patient");
   CHECK_MESSAGE(answer.starts_with("unavailable: "), answer);
   process.check("descriptors yes", "ok");
-  process.check("open", "open");
-  process.check("try mine", "granted");
+  process.check("open patient", "open");
+  process.check("try mine long", "granted");
 
   auto other = database.engine();
   auto lock = other.lock("job");
@@ -193,7 +193,7 @@ TEST_CASE("without a descriptor to spare an engine answers that nothing is avail
   CHECK(process.says("granted job"));  // by looking
   CHECK(process.ask("release job").starts_with("freed"));
   process.check("descriptors yes", "ok");
-  process.check("try job", "granted");
+  process.check("try job long", "granted");
   CHECK(process.ask("release job").starts_with("freed"));
   CHECK(process.ask("release mine").starts_with("freed"));
 }
@@ -205,8 +205,8 @@ TEST_CASE("however few descriptors there are, an engine opens and grants, or ans
   for (int spare = 0; spare <= more_than_enough; ++spare) {
     CAPTURE(spare);
     process.check("descriptors " + std::to_string(spare), "ok");
-    const auto opened = process.ask("open");
-    const auto granted = opened == "open" ? process.ask("try job") : opened;
+    const auto opened = process.ask("open patient");
+    const auto granted = opened == "open" ? process.ask("try job long") : opened;
     process.check("descriptors yes", "ok");
     if (granted == "granted") CHECK(process.ask("release job").starts_with("freed"));
     else CHECK_MESSAGE(granted.starts_with("unavailable: "), granted);
@@ -218,8 +218,8 @@ TEST_CASE("however few descriptors there are, an engine opens and grants, or ans
 TEST_CASE("opening a database leaves the process's signals as they were") {
   Database database;
   Process process(database.url());
-  process.check("open", "open");
-  process.check("try job", "granted");
+  process.check("open patient", "open");
+  process.check("try job long", "granted");
   process.check("signals", "same");
   CHECK(process.ask("release job").starts_with("freed"));
 }

@@ -249,7 +249,7 @@ TEST_CASE("an entry of a node is told of those who wait") {
   Hand hand(*table, 1);
   hand.draw_ticket();
   CHECK(eventually([&] { return lock->wanted().has_value(); }));
-  CHECK(lock->asked().stop_requested());
+  CHECK(eventually([&] { return lock->asked().stop_requested(); }));  // right after that
   hand.remove();
   CHECK(eventually([&] { return !lock->wanted(); }));
 }

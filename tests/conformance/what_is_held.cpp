@@ -20,12 +20,15 @@ TEST_CASE("a call that was granted nothing tells why, and who holds the lock, wh
   auto other = database.engine();
   const auto held = other.lock("job", {.renew = false, .label = "nightly"});
   Refusal refusal;
-  CHECK_FALSE(engine.try_lock("job", {}, &refusal));
+  // Where the row could not be read within a second it is the name alone.
+  const auto is_read = [&] { return !refusal.holder.owner.empty(); };
+  CHECK(eventually([&] { return !engine.try_lock("job", {}, &refusal) && is_read(); }));
   CHECK(refusal.why == Refused::busy);
   CHECK(refusal.holder.label == "nightly");
   CHECK(refusal.holder.state == State::held);
   refusal = {};
-  CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 20ms, {}, {}, &refusal); }));
+  CHECK(eventually(
+      [&] { return !answered([&] { return engine.try_lock_for("job", 20ms, {}, {}, &refusal); }) && is_read(); }));
   CHECK(refusal.why == Refused::timed_out);
   CHECK(refusal.holder.owner == held.owner());
   CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 0s, {}, {}, &refusal); }));
@@ -103,7 +106,7 @@ TEST_CASE("a transaction that was not given a lock is told why, and who holds it
     CAPTURE(lease);
     CHECK(refused("job", 0s, lease).why == Refused::busy);
     CHECK(refused("job", 20ms, lease).why == Refused::timed_out);
-    CHECK(refused("job", 0s, lease).holder.label == "nightly");
+    CHECK(eventually([&] { return refused("job", 0s, lease).holder.label == "nightly"; }));
   }
   if (opener().server_database == nullptr) return;  // a file has one writer
   Caller first(database.test_database());

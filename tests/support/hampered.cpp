@@ -2,7 +2,7 @@
 // is left, names of hosts are looked up for ever.
 //
 //   hampered URL REQUEST_TIMEOUT_MS      obeys lines on stdin, with one line for each:
-//     open [reaping]       opens the engine                       "open", or the fault and its text
+//     open [reaping] [patient]  opens the engine                  "open", or the fault and its text
 //     threads no|yes       whether a thread can be started        "ok"
 //     close                ends the engine                        "closed"
 //     descriptors no|yes|N whether a descriptor can be had, or N  "ok"
@@ -160,6 +160,7 @@ class Process {
       dlock::EngineOptions options;
       options.timeouts.request = timeout_;
       if (what == "reaping") options.reaper.every = 100ms;
+      if (what == "patient" || how == "patient") options.timeouts.release = 30s;
       engine_.emplace(url_, options);
       say("open");
     } else if (command == "close") {

@@ -3,6 +3,7 @@
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -33,7 +34,7 @@ TEST_CASE("acquire, renew and release go by the token, and by the owner where it
   const auto busy = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m"});
   CHECK(busy.code == 75);
   CHECK_MESSAGE(busy.says("is held by ci-"), busy.out);
-  CHECK(dlock_tool(url, {"acquire", "-w", "50ms", "deploy", "--ttl", "5m"}).code == 75);
+  CHECK(dlock_tool(url, {"acquire", "-w", words(1s * slowness()), "deploy", "--ttl", "5m"}).code == 75);
   CHECK(dlock_tool(url, {"renew", "deploy", "--token", "99"}).code == 3);
   CHECK(dlock_tool(url, {"renew", "deploy", "--token", token, "--ttl", "1h"}).code == 0);
   auto engine = database.engine();
@@ -241,7 +242,7 @@ TEST_CASE("of a name that another transaction has locked it is said so, and that
   application.begin(database.test_database().beginnings().front());
   REQUIRE(engine.try_lock_in(application.native(), "deploy"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"acquire", "-n", "deploy", "--ttl", "5m"},
-                                                {"acquire", "-w", "50ms", "deploy", "--ttl", "5m"}}) {
+                                                {"acquire", "-w", words(1s * slowness()), "deploy", "--ttl", "5m"}}) {
     const auto busy = dlock_tool(database.url(), asked);
     const bool server = opener().server_database != nullptr;
     CHECK(busy.code == (server ? 75 : 8));

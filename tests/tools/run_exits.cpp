@@ -36,10 +36,12 @@ Ran run(const Database& database, std::vector<std::string> arguments) {
 TEST_CASE("the smallest ttl that would do is named, does, and nothing below it") {
   Database database;
   const auto check_that_it_does = [&](const std::vector<std::string>& arguments) {
-    auto ran = run(database, arguments);
-    for (int i = 0; i < 10 && ran.code != 0 && (ran.code == 79 || slowness() > 1); ++i)
-      ran = run(database, arguments);  // lost: this machine was too slow
-    CHECK_MESSAGE((ran.code == 0 || (ran.code == 79 && slowness() > 1)), ran.out);
+    Ran ran;
+    eventually([&] {
+      ran = run(database, arguments);
+      return ran.code == 0 || (ran.code != 79 && slowness() == 1);  // 79, lost: this machine was too slow
+    });
+    CHECK_MESSAGE(ran.code == 0, ran.out);
   };
   struct {
     std::vector<std::string> rules;

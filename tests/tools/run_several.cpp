@@ -112,7 +112,8 @@ TEST_CASE("all or none: with one of them busy nothing is held, the command does 
   auto engine = database.engine();
   auto lock = engine.try_lock("b", {.label = "web3"});
   REQUIRE(lock);
-  for (const std::vector<std::string>& patience : {std::vector<std::string>{"-n"}, {"-w", "0"}, {"-w", "300ms"}}) {
+  for (const std::vector<std::string>& patience :
+       {std::vector<std::string>{"-n"}, {"-w", "0"}, {"-w", words(1s * slowness())}}) {
     auto arguments = patience;
     arguments.insert(arguments.end(), {"a", "b", "c", "--", "echo", "started"});
     const auto busy = run(database, arguments);
@@ -170,8 +171,11 @@ TEST_CASE("the loss of one name ends the command, and the others are free when i
     const auto ran = finish(child);
     CHECK(ran.code == 79);
     CHECK_MESSAGE(ran.says("told"), ran.out);
-    CHECK_MESSAGE(ran.says(fmt::format("the lock \"{}\" (token {}) was released by force", lost, number(token))),
-                  ran.out);
+    const auto told = fmt::format("the lock \"{}\" (token {}) ", lost, number(token));
+    // Why it is lost is asked for within a second, which may be too little in a crowd.
+    CHECK_MESSAGE(
+        (ran.says(told + "was released by force") || (slowness() > 1 && ran.says(told + "is no longer ours"))),
+        ran.out);
     CHECK_FALSE(running(pid));
     CHECK(eventually([&] { return database.admin().held() == 0; }));
     std::ifstream file(path);

@@ -31,9 +31,13 @@ struct Silent {
                 {.timeouts = {.request = 20s * slowness(), .release = 400ms}, .executor = loop.executor()}};
 
   void warm() {
-    bool there = false;
-    engine.async_lock("warm", {}, [&](Result<Lock>) { there = true; });
-    REQUIRE(loop.run_until([&] { return there; }));
+    // Until its connection is idle: it has answered.
+    REQUIRE(eventually([&] {
+      std::optional<Released> end;
+      engine.async_lock("warm", {}, [&](Result<Lock> result) { end = std::move(*result).release(); });
+      REQUIRE(loop.run_until([&] { return end.has_value(); }));
+      return end == Released::freed;
+    }));
   }
 };
 
@@ -55,6 +59,7 @@ TEST_CASE("asynchronous waits end in time while the server is silent, those that
   CHECK(watch.elapsed() < 200ms + late());
   CHECK(granted == 0);
   silent.proxy.pass();
+  CHECK(eventually([&] { return silent.database->admin().held() == 0; }));  // what was granted and not heard
 }
 
 TEST_CASE("a row that another transaction has locked holds up no other asynchronous release") {

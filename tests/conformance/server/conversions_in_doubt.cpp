@@ -46,7 +46,10 @@ struct Shaky {
 
   explicit Shaky(const Conversion& way, Duration patience = 10s * slowness(), Duration lease = 10min)
       : engine(std::in_place, database.server().url_at(proxy.address()),
-               EngineOptions{.reentrance = Reentrance::none, .connections = 1, .timeouts = {.request = patience}}) {
+               EngineOptions{
+                   .reentrance = Reentrance::none,
+                   .connections = 1,
+                   .timeouts = {.request = patience, .release = std::max<Duration>(patience, 1s * slowness())}}) {
     // What is lost next is the answer of a conversion, and not that of its preparation.
     auto warm = engine->lock("warm", {.lease = 10min});
     warm.downgrade();

@@ -41,6 +41,7 @@ TEST_CASE("a leader that is cut off is deposed before another one is elected, an
   REQUIRE(eventually([&] { return first.is_leader(); }));
   const auto term = first.term();
   REQUIRE(term);
+  const int before = deposed;
   proxy.black_hole();
   Election second(other, "job", {.lock = lock});
   REQUIRE(eventually([&] {
@@ -52,7 +53,7 @@ TEST_CASE("a leader that is cut off is deposed before another one is elected, an
   CHECK_FALSE(first.is_leader());
   CHECK(eventually([&] { return term->stop_token().stop_requested(); }));
   CHECK(term->loss() == Loss::unconfirmed);
-  CHECK(eventually([&] { return deposed == 1; }));
+  CHECK(eventually([&] { return deposed > before; }));
   const auto retried = news.of(Event::Kind::retried).size();
   CHECK(eventually([&] { return news.of(Event::Kind::retried).size() > retried; }));  // it campaigns
   CHECK(second.term()->token() > term->token());

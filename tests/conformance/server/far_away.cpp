@@ -49,12 +49,14 @@ TEST_CASE("who waits far away marks the name, and needs no new connections for i
     const auto lock = holder.try_lock("job", {.lease = 1h});
     REQUIRE(lock);
     CHECK(marked_for(database->admin(), "job") < 0);
-    auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 4s).has_value(); });
+    const auto wait = 4s * slowness();
+    auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", wait).has_value(); });
     CHECK(eventually(
-        [&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }, 4s));
+        [&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; },
+        wait));
     // Some more looks, with all that belongs to them.
     const auto looked = far.proxy.requests();
-    CHECK(eventually([&] { return far.proxy.requests() > looked + 8; }, 4s));
+    CHECK(eventually([&] { return far.proxy.requests() > looked + 8; }, wait));
     CHECK_FALSE(waits.get());
     CHECK_MESSAGE(few_connections(far.proxy), far.proxy.connections());
     database->admin().run("UPDATE resource_lock SET wanted_until = 0");

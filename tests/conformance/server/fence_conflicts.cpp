@@ -38,7 +38,7 @@ void check_same_session(Caller& caller) { CHECK(caller.number("SELECT count(*) F
 
 TEST_CASE("with_fence that meets a locked row runs again on the same connection, and stores its work once") {
   Scene scene;
-  auto lock = scene.engine.lock("a", {.renew = false});
+  auto lock = scene.engine.lock("a", {.lease = 1h, .renew = false});
   Caller caller(scene.database.server());
   set_up(caller, scene);
   scene.database->admin().block("a");
@@ -63,7 +63,7 @@ TEST_CASE("with_fence that meets a locked row runs again on the same connection,
 TEST_CASE(
     "a fence that fails by a conflict stores nothing of its transaction, and leaves the connection to the next one") {
   Scene scene;
-  auto lock = scene.engine.lock("a", {.renew = false});
+  auto lock = scene.engine.lock("a", {.lease = 1h, .renew = false});
   for (const bool native : {true, false}) {
     for (const auto& beginning : scene.database.server().beginnings()) {
       INFO((native ? "native" : "runner") << ", " << beginning.name);
@@ -138,6 +138,13 @@ class Deadlock {
       other_.run("UPDATE app SET v = v + 1 WHERE n = 1");
     });
     asks.get_future().wait();
+    const std::string waiting =
+        opener().name == "postgresql"
+            ? "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            : "SELECT count(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'UPDATE app% n "
+              "= 1'";
+    if (!eventually([&] { return scene_.database->admin().number(waiting) > 0; }))
+      throw std::logic_error("the other one asks for nothing");
     run("UPDATE app SET v = v + 1 WHERE n = 2");
   }
   void end() {
@@ -299,7 +306,8 @@ TEST_CASE("work that has written a table without transactions is not run again: 
 
 TEST_CASE("a second lock whose row is locked is a conflict of all of the work, which is run again") {
   Scene scene;
-  auto first = scene.engine.lock("a", {.renew = false}), second = scene.engine.lock("b", {.renew = false});
+  auto first = scene.engine.lock("a", {.lease = 1h, .renew = false}),
+       second = scene.engine.lock("b", {.lease = 1h, .renew = false});
   Caller caller(scene.database.server());
   set_up(caller, scene);
   for (const bool swallowed : {false, true}) {

@@ -29,7 +29,7 @@ TEST_CASE("who has the runtime's rights from before locks on when a history is m
   ServerDatabase database;
   const auto url = database.server().url_of_role({});
   grant(database.server(), schema::Role::runtime, url);
-  Engine engine(url);
+  Engine engine(url, {.timeouts = {.release = 10s * slowness()}});
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   const auto made = schema::make_history(database->url());

@@ -18,7 +18,9 @@ namespace {
 constexpr auto far_away = 3min;
 
 EngineOptions patient() {
-  return {.reentrance = Reentrance::none, .timeouts = {.request = far_away}, .polling = {.longest = 50ms}};
+  return {.reentrance = Reentrance::none,
+          .timeouts = {.request = far_away, .release = 10s * slowness()},
+          .polling = {.longest = 50ms}};
 }
 
 const LockOptions reading{.mode = Mode::shared, .lease = 10min};

@@ -15,6 +15,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// Its connection is idle afterwards: it has answered.
+void warm(Engine& engine) {
+  REQUIRE(eventually([&] { return engine.lock("warm").release() == Released::freed; }));
+}
+
 struct Shaky {
   ServerDatabase database{};
   Proxy proxy{database.server()};
@@ -23,8 +28,10 @@ struct Shaky {
 
   explicit Shaky(Duration patience = 10s * slowness())
       : engine(database.server().url_at(proxy.address()),
-               {.connections = 1, .timeouts = {.request = patience}, .observer = news.observer()}) {
-    engine.try_lock("warm").reset();
+               {.connections = 1,
+                .timeouts = {.request = patience, .release = std::max<Duration>(patience, 1s * slowness())},
+                .observer = news.observer()}) {
+    warm(engine);
   }
 };
 
@@ -98,7 +105,7 @@ TEST_CASE("behind TLS an acquire that stays without an answer is in doubt, keeps
   Proxy proxy(database.server());
   Engine engine(database.server().url_with_tls_at(proxy.address()), {.connections = 1, .timeouts = {.request = brief}});
   auto other = database->engine();
-  engine.try_lock("warm").reset();
+  warm(engine);
   proxy.swallow_answers();
   CHECK(thrown_by([&] { engine.try_lock("job", {.lease = 10min}); }).fault == Fault::in_doubt);
   CHECK(eventually([&] { return !database->admin().owner("job").empty(); }));
@@ -114,7 +121,7 @@ TEST_CASE("an acquire that stays without an answer and an engine that is gone ho
   const auto lease = 2s * slowness();
   {
     Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .timeouts = {.request = brief}});
-    engine.try_lock("warm").reset();
+    warm(engine);
     proxy.lose_next_answer_and_refuse();
     CHECK(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }).fault == Fault::in_doubt);
   }

@@ -23,7 +23,7 @@ struct Late {
   ServerDatabase database{};
   Proxy proxy{database.server()};
   Engine engine{database.server().url_at(proxy.address()),
-                {.reentrance = Reentrance::none, .timeouts = {.request = patience}}};
+                {.reentrance = Reentrance::none, .timeouts = {.request = patience, .release = 10s * slowness()}}};
   Engine other = database->engine({.reentrance = Reentrance::none});
 
   Late() {

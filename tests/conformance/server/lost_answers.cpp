@@ -20,7 +20,9 @@ struct Shaky {
   Proxy proxy{database.server()};
   EventLog news{};
   Engine engine{database.server().url_at(proxy.address()),
-                {.connections = 1, .timeouts = {.request = 10s * slowness()}, .observer = news.observer()}};
+                {.connections = 1,
+                 .timeouts = {.request = 10s * slowness(), .release = 10s * slowness()},
+                 .observer = news.observer()}};
 
   Shaky() { engine.try_lock("warm").reset(); }
 };
@@ -104,7 +106,7 @@ TEST_CASE("several names whose answer is lost, and of which one turns out to be 
 TEST_CASE("several names whose answer is lost for good are held by nobody once the database is back") {
   Shaky shaky;
   auto engine = Engine(shaky.database.server().url_at(shaky.proxy.address()),
-                       {.connections = 1, .timeouts = {.request = 500ms * slowness()}});
+                       {.connections = 1, .timeouts = {.request = 500ms * slowness(), .release = 1s * slowness()}});
   engine.lock_all({"a", "b", "c"}).release();
   shaky.proxy.lose_next_answer_and_refuse(1);
   CHECK(thrown_by([&] { static_cast<void>(engine.try_lock_all({"a", "b", "c"})); }).fault.has_value());
@@ -149,9 +151,10 @@ TEST_CASE("an extension to less whose answer is lost has made trust shorter, and
   REQUIRE(lock);
   lock->extend(1h);
   shaky.proxy.lose_next_answer();
-  lock->extend(2s);
+  const auto shorter = 5s * slowness();
+  lock->extend(shorter);
   CHECK(shaky.proxy.lost_it());
-  CHECK(lock->remaining() <= 2s);
+  CHECK(lock->remaining() <= shorter);
   CHECK(shaky.engine.inspect("job")->left > 50min);
   CHECK(lock->release() == Released::freed);
 }

@@ -106,7 +106,8 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
   ServerDatabase database;
   const auto url = url_of(database.server(), schema::Role::runtime);
   {
-    Engine engine(url, {.reaper = {.retention = Duration{1}, .grace = Duration{1}}});
+    Engine engine(
+        url, {.timeouts = {.release = 10s * slowness()}, .reaper = {.retention = Duration{1}, .grace = Duration{1}}});
     auto lock = engine.try_lock("job", {.at_least = 1ms});
     REQUIRE(lock);
     lock->extend(10s);

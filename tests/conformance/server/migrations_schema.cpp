@@ -31,6 +31,7 @@ TEST_CASE("a missing schema is refused with the statement that makes it, or made
   {
     EngineOptions engine_options;
     engine_options.schema = options.schema;
+    engine_options.timeouts.release = std::chrono::seconds{10} * slowness();
     Engine engine(test_database->url(), engine_options);
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }

@@ -35,10 +35,10 @@ Answer ask(Child& process, const std::string& line) {
 
 TEST_CASE("while no name is found a try ends with its deadline, a release and a destructor with release_timeout") {
   ServerDatabase database;
-  constexpr auto request_timeout = 2s;
+  const auto request_timeout = 2s * slowness();
   Child process(hampered(database.server().url_at({"localhost", database.server().address().port}), request_timeout));
   REQUIRE(ask(process, "open").word == "open");
-  for (const char* name : {"try a", "try b", "try c"}) REQUIRE(ask(process, name).word == "granted");
+  for (const char* name : {"try a long", "try b long", "try c"}) REQUIRE(ask(process, name).word == "granted");
   REQUIRE(ask(process, "names no").word == "ok");
   database.server().disconnect_everybody();
   const auto released = ask(process, "release a");
@@ -55,7 +55,8 @@ TEST_CASE("while no name is found a try ends with its deadline, a release and a 
   auto other = database->engine();
   CHECK(eventually([&] { return other.try_lock("a").has_value() && other.try_lock("b").has_value(); }));
   CHECK(eventually([&] { return ask(process, "try d").word == "granted"; }));
-  CHECK(ask(process, "release d").word == "freed");
+  const auto late = ask(process, "release d").word;
+  CHECK((late == "freed" || late == "unconfirmed"));
   static_cast<void>(ask(process, "release c"));
 }
 
@@ -83,7 +84,8 @@ TEST_CASE("whoever opens a connection looks up no name, a server's that is check
     Child process(hampered(url, 5s * slowness()));
     REQUIRE(ask(process, "open").word == "open");
     CHECK(ask(process, "try job").word == "granted");
-    CHECK(ask(process, "release job").word == "freed");
+    const auto end = ask(process, "release job").word;
+    CHECK((end == "freed" || end == "unconfirmed"));
     CHECK(ask(process, "lookups").word == "0");
   }
 }

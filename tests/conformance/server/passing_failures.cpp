@@ -77,7 +77,8 @@ TEST_CASE("one that does not pass is told when the caller's time is over") {
   const bool told = eventually([&] {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job"); });
-    CHECK((thrown.fault == Fault::timeout || thrown.fault == Fault::in_doubt));
+    // Nor has another connection the time, where the last one still owes an answer.
+    CHECK((thrown.fault == Fault::timeout || thrown.fault == Fault::in_doubt || thrown.fault == Fault::unavailable));
     CHECK(time.elapsed() < 500ms * slowness() + 2s * slowness());
     return thrown.fault == Fault::timeout && thrown.names("a mishap");
   });

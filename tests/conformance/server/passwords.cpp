@@ -68,7 +68,7 @@ TEST_CASE("a password that is rotated while a lock is held costs neither the loc
   std::mutex mutex;
   std::string password = "of_a_role";
   std::atomic<int> asked = 0;
-  Engine engine(url, {.timeouts = {.request = 20s * slowness()}, .credentials = [&] {
+  Engine engine(url, {.timeouts = {.request = 20s * slowness(), .release = 10s * slowness()}, .credentials = [&] {
                         ++asked;
                         const std::lock_guard guard(mutex);
                         return Credentials{{}, password};
@@ -96,7 +96,8 @@ TEST_CASE("who waits is woken by a release although all passwords were rotated s
   const auto url = database.server().url_of_role({"SELECT", "INSERT", "UPDATE", "DELETE"});
   std::mutex mutex;
   std::string password = "of_a_role";
-  const EngineOptions options{.timeouts = {.request = 20s * slowness()}, .credentials = [&] {
+  const EngineOptions options{.timeouts = {.request = 20s * slowness(), .release = 10s * slowness()},
+                              .credentials = [&] {
                                 const std::lock_guard guard(mutex);
                                 return Credentials{{}, password};
                               }};

@@ -98,7 +98,8 @@ TEST_CASE("nothing that the engine does through a pooler stays in the sessions t
     CAPTURE(prepared);
     LentSessions application(database.server(), *pooler);
     const auto before = application.state(database.server());
-    Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
+    Engine engine(database.server().url_at(*pooler),
+                  {.timeouts = {.request = 30s, .release = 30s}, .prepared_statements = prepared});
     use_everything(database, *pooler, engine);
     CHECK(application.state(database.server()) == before);
   }
@@ -110,7 +111,8 @@ TEST_CASE("through a pooler no more is opened or asked again than there are conn
   if (!pooler) return;
   for (const bool prepared : {true, false}) {
     CAPTURE(prepared);
-    Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
+    Engine engine(database.server().url_at(*pooler),
+                  {.timeouts = {.request = 30s, .release = 30s}, .prepared_statements = prepared});
     // At one time, so that no connection is lent the same session every time.
     const auto use = [&] {
       in_parallel(3, [&](int i) {

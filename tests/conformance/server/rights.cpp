@@ -44,7 +44,8 @@ TEST_CASE("a role that may not update is told so") {
 TEST_CASE("to lock, renew and release a role needs no more than SELECT, INSERT and UPDATE, and DELETE to reap") {
   ServerDatabase database;
   Engine engine(database.server().url_of_role({"SELECT", "INSERT", "UPDATE"}),
-                {.reaper = {.retention = Duration{1}, .grace = Duration{1}}});
+                {.timeouts = {.release = std::chrono::seconds{10} * slowness()},
+                 .reaper = {.retention = Duration{1}, .grace = Duration{1}}});
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   lock->extend(std::chrono::seconds{10});

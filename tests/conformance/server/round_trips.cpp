@@ -26,7 +26,8 @@ namespace {
 struct Counted {
   ServerDatabase database{};
   Proxy proxy{database.server()};
-  Engine engine{database.server().url_at(proxy.address()), {.lease = 1h, .connections = 1}};
+  Engine engine{database.server().url_at(proxy.address()),
+                {.lease = 1h, .connections = 1, .timeouts = {.request = 1min, .release = 1min}}};
 
   Counted() {
     auto lock = engine.try_lock("warm");

@@ -43,7 +43,9 @@ struct Shaky {
   explicit Shaky(Way chosen, Duration patience = 10s * slowness())
       : way(std::move(chosen)),
         engine(database.server().url_at(proxy.address()),
-               {.reentrance = Reentrance::none, .connections = 1, .timeouts = {.request = patience}}) {
+               {.reentrance = Reentrance::none,
+                .connections = 1,
+                .timeouts = {.request = patience, .release = std::max<Duration>(patience, 1s * slowness())}}) {
     auto warm = engine.lock("warm", way.mine);
     warm.extend(20min);
     warm.release();
@@ -263,10 +265,11 @@ TEST_CASE("who waits to share a name is granted it once, whichever of its reques
     for (const auto fairness : {Fairness::barging, Fairness::fifo}) {
       Shaky shaky(way);
       CHECK(shaky.beside->release() == Released::freed);
-      Engine engine(shaky.database.server().url_at(shaky.proxy.address()), {.reentrance = Reentrance::none,
-                                                                            .connections = 1,
-                                                                            .timeouts = {.request = 10s * slowness()},
-                                                                            .polling = {.longest = 50ms}});
+      Engine engine(shaky.database.server().url_at(shaky.proxy.address()),
+                    {.reentrance = Reentrance::none,
+                     .connections = 1,
+                     .timeouts = {.request = 10s * slowness(), .release = 10s * slowness()},
+                     .polling = {.longest = 50ms}});
       auto options = way.mine;
       options.fairness = fairness;
       engine.lock("warm", options).release();

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 TEST_CASE("a connection that breaks under a request is a retry because of that, and a reconnect") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .timeouts = {.request = 1min}});
+  Engine engine(database.server().url_at(proxy.address()),
+                {.connections = 1, .timeouts = {.request = 1min, .release = 1min}});
   engine.try_lock("job").reset();
   CHECK(engine.stats().reconnected == 0);
   proxy.lose_next_answer();
@@ -64,11 +65,11 @@ TEST_CASE("a lease that is renewed long after it was due is told and counted, an
   CHECK(eventually([&] { return engine.stats().renewals > 0; }));
   CHECK(engine.stats().renewed_late == 0);
   proxy.refuse();
-  BootClock::ahead += std::chrono::nanoseconds{lease / 2}.count();  // as if all of that time had passed in vain
   CHECK(eventually([&] {
     return engine.stats().retried.at(RetryCause::refused) > 0 ||
            engine.stats().retried.at(RetryCause::disconnected) > 0;
   }));
+  BootClock::ahead += std::chrono::nanoseconds{lease / 2}.count();  // as if all of that time had passed in vain
   proxy.pass();
   CHECK(news.comes(Event::Kind::renewed_late));
   CHECK(news.of(Event::Kind::renewed_late).at(0).name == "job");

@@ -158,6 +158,7 @@ TEST_CASE("a stop ends a call whose connection died in silence while it was idle
     }));
     return took;
   });
+  CHECK(eventually([&] { return rig.database->admin().held() == 0; }));  // what was granted and not heard
 }
 
 TEST_CASE("a try for a time ends with it, whatever its request is at") {
@@ -190,6 +191,7 @@ TEST_CASE("a try for a time ends with it, whatever its request is at") {
     rig.speak_again();
     return took;
   });
+  CHECK(eventually([&] { return rig.database->admin().held() == 0; }));
 }
 
 TEST_CASE("the end of an engine ends a call that hangs at once, and waits no longer than one request may take") {

@@ -31,6 +31,11 @@ struct Silent {
   Engine engine{database.server().url_at(proxy.address()), {.timeouts = {.request = far_too_long(), .release = 400ms}}};
 };
 
+// Its connection is idle afterwards: it has answered.
+void warm(Engine& engine) {
+  REQUIRE(eventually([&] { return engine.lock("warm").release() == Released::freed; }));
+}
+
 // How long `call` goes on after a stop that is asked for once `hangs` says that it is under way.
 template <class Call, class Hangs>
 std::chrono::milliseconds after_stop(Call call, Hangs hangs) {
@@ -49,7 +54,7 @@ std::chrono::milliseconds after_stop(Call call, Hangs hangs) {
 
 TEST_CASE("a stop ends a call whose statement hangs at once, and what that was granted is given back") {
   Silent silent;
-  silent.engine.try_lock("warm").reset();
+  warm(silent.engine);
   silent.proxy.swallow_answers();
   const auto before = silent.proxy.requests();
   std::optional<Lock> lock;
@@ -100,7 +105,7 @@ TEST_CASE("a stop ends the wait for a connection of the pool at once") {
   Silent silent;
   Engine engine(silent.database.server().url_at(silent.proxy.address()),
                 {.connections = 1, .timeouts = {.request = far_too_long()}});
-  engine.try_lock("warm").reset();
+  warm(engine);
   silent.proxy.swallow_answers();
   const auto before = silent.proxy.requests();
   std::stop_source end;

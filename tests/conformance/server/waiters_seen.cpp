@@ -80,7 +80,7 @@ TEST_CASE("a row that is written when its waiter has gone is taken away, long be
     Caller caller(database.test_database());
     caller.begin(database.test_database().beginnings().front());
     TransactionRef transaction = caller.native();
-    CHECK(waits_for_b(engine, wait, in_transaction ? &transaction : nullptr) == "busy");
+    CHECK(eventually([&] { return waits_for_b(engine, wait, in_transaction ? &transaction : nullptr) == "busy"; }));
     caller.run("ROLLBACK");
     const auto rows_of = [&](const std::string& table) {
       return database.admin().number("SELECT count(*) FROM " + table);

@@ -140,11 +140,12 @@ TEST_CASE("an extension to less whose answer is lost leaves no more trust than t
 }
 
 TEST_CASE("an extension to less that never left the process leaves no more trust either") {
+  const Duration brief = 300ms * slowness();
   Bench bench({.timeouts = {.request = 50ms}});
   const auto held = bench.take({.lease = 1min, .renew = false});
   bench.table->away = true;
-  CHECK(fault_of(bench, held, 300ms) == Fault::unavailable);
-  CHECK(left(held) <= 300ms);
+  CHECK(fault_of(bench, held, brief) == Fault::unavailable);
+  CHECK(left(held) <= brief);
   bench.table->away = false;
   CHECK_FALSE(fault_of(bench, held, 1min));
   CHECK(left(held) > 50s);
@@ -152,45 +153,48 @@ TEST_CASE("an extension to less that never left the process leaves no more trust
 }
 
 TEST_CASE("an extension to more whose answer is lost leaves trust as it was, and is renewed at the old length") {
+  const Duration lease = 3s * slowness();
   Bench bench({.timeouts = {.request = 100ms}});
-  const auto held = bench.take({.lease = 3s});
+  const auto held = bench.take({.lease = lease});
   const auto trusted = held->trusted_until();
   bench.table->add_mishap(Cause::disconnected, true, true);
   bench.table->away_after_mishaps = true;
   CHECK(fault_of(bench, held, 1h) == Fault::in_doubt);
   CHECK(held->trusted_until() == trusted);
-  CHECK(held->terms().lease == 3s);
+  CHECK(held->terms().lease == lease);
   bench.table->away = false;
   CHECK(reached([&] { return held->trusted_until() > trusted; }));
-  CHECK(left(held) <= 3s);
+  CHECK(left(held) <= lease);
   CHECK(bench.core.release(held, 1s) == dlock::Released::freed);
 }
 
 TEST_CASE("while an extension to less gets no answer the lease is renewed at the new length") {
+  const Duration brief = 2s * slowness();
   Bench bench;
   const auto held = bench.take({.lease = 1min});
   std::promise<void> renewed;
   std::atomic<bool> told{false};
   bench.table->on_renew = [&](std::span<const dlock::store::LeaseKey> keys, dlock::Deadline) {
-    if (keys.front().lease == 2s && !told.exchange(true)) renewed.set_value();
+    if (keys.front().lease == brief && !told.exchange(true)) renewed.set_value();
   };
   bench.table->before_extending = [&](Duration) {
     CHECK(renewed.get_future().wait_for(20s) == std::future_status::ready);
   };
-  CHECK_FALSE(fault_of(bench, held, 2s));
+  CHECK_FALSE(fault_of(bench, held, brief));
   CHECK(held->valid(BootClock::now()));
-  CHECK(left(held) <= 2s);
+  CHECK(left(held) <= brief);
   CHECK(bench.core.release(held, 1s) == dlock::Released::freed);
 }
 
 TEST_CASE("a lease too short to be renewed is renewed once it is extended, and no more once it is too short again") {
+  const Duration longer = 900ms * slowness();
   Bench bench;
   const auto held = bench.take({.lease = 290ms});
   CHECK_FALSE(held->renewable());
-  CHECK_FALSE(fault_of(bench, held, 900ms));
+  CHECK_FALSE(fault_of(bench, held, longer));
   CHECK(held->renewable());
   const auto trusted = held->trusted_until();
-  CHECK(reached([&] { return held->trusted_until() > later(trusted, 900ms); }));
+  CHECK(reached([&] { return held->trusted_until() > later(trusted, longer); }));
   CHECK(held->valid(BootClock::now()));
   CHECK_FALSE(fault_of(bench, held, 200ms));
   CHECK_FALSE(held->renewable());
@@ -241,8 +245,13 @@ TEST_CASE("an extension that is asked for again ends within max_hold too") {
   bench.table->add_mishap(Cause::disconnected, true, true);
   std::vector<Duration> asked;
   bench.table->before_extending = [&](Duration lease) { asked.push_back(lease); };
-  const auto room = std::chrono::floor<Duration>(held->ends() - BootClock::now()) - 1ms;
-  CHECK_FALSE(fault_of(bench, held, room));
+  Duration room{};
+  std::optional<Fault> fault;
+  do {  // who was held up since it looked asks for more than is left, and nothing is sent
+    room = std::chrono::floor<Duration>(held->ends() - BootClock::now()) - 1ms;
+    fault = fault_of(bench, held, room);
+  } while (fault == Fault::misuse && held->valid(BootClock::now()));
+  CHECK_FALSE(fault);
   REQUIRE(asked.size() == 3);
   CHECK(asked.front() <= room);
   CHECK(asked.back() <= room + 1ms - 5ms);  // the shortest pause before a third attempt

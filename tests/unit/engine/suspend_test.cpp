@@ -115,8 +115,9 @@ TEST_CASE("the deadline of a wait counts a suspend") {
   forever.lease = 24h * 365;
   const auto held = core.acquire(dlock::Name("n"), forever, {});
   REQUIRE(held);
+  const auto deadline = later(BootClock::now(), 1h);
   auto waiter = std::async(std::launch::async, [&] {
-    return core.acquire(dlock::Name("n"), lease_of_an_hour(), {later(BootClock::now(), 1h), {}, true});
+    return core.acquire(dlock::Name("n"), lease_of_an_hour(), {deadline, {}, true});
   });
   CHECK(waiter.wait_for(50ms) == std::future_status::timeout);
   suspend(1h);

@@ -230,6 +230,7 @@ TEST_CASE("a short request on a connection that was idle leaves half of the time
     handed.sound();
     return handed.promptly(deadline).at() == deadline.at();
   });
+  while (bench.pool.use().waiting == 0) std::this_thread::yield();
   CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
   idle.sound();
   idle.end();
