@@ -27,7 +27,8 @@ void each_batch(const Scope& scope, const RemovalPace& pace, const std::stop_tok
   }
 }
 
-// Of those who died while they shared a name, also in the order of owners. `list` gets the owner behind which it goes on.
+// Of those who died while they shared a name, also in the order of owners. `list` gets the owner behind which it goes
+// on.
 template <class List, class Work>
 void each_dead(const Scope& scope, std::size_t batch, const std::stop_token& stop, List list, Work work) {
   std::string name, owner;
