@@ -148,20 +148,21 @@ struct Reaper::State : Worker {
     return true;
   }
 
-  // Settles it, and tells at once of those who shared it: who shares it next clears away what is left of them. Whether
-  // it is settled is not asked for that: it may have been, without an answer.
-  bool settle(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
-    const bool settled = settler.settle(lease, asking(stop));
-    if (!lease.node.empty()) return settled;
+  // At once where a lock that several held was settled, or may have been: who shares it next clears away what is left
+  // of them. Answers whether there were any.
+  bool tell_sharers(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
+    if (!lease.node.empty()) return false;
+    bool any = false;
     std::string owner;
     for (bool more = true; more;) {
       auto dead =
           ask(stop, [&](Deadline until) { return reaping.dead_holders_of(lease.name, owner, batch_of_rows, until); });
       more = dead.size() == batch_of_rows;
+      any = any || !dead.empty();
       if (more) owner = dead.back().owner;
       more = forget_holders(dead, told, stop) && more;
     }
-    return settled;
+    return any;
   }
 
   // What was left behind by those who died while they shared a name with others, or waited.
@@ -179,13 +180,17 @@ struct Reaper::State : Worker {
                       const Progress& progress) REQUIRES(working) {
     const auto before = settler.told();
     auto told = limit < Reaping::all - before ? before + limit : Reaping::all;
-    settler.resolve_doubts(asking(stop));
+    settler.resolve_doubts(asking(stop), [&](const store::Abandoned& lease) {
+      working.is_held();
+      tell_sharers(lease, told, stop);
+    });
     each_abandoned(scope, batch, stop, [&](const std::vector<store::Abandoned>& leases) {
       working.is_held();
       for (const auto& lease : leases) {
         if (settler.told() >= told || stop.stop_requested() || !still_my_turn(stop)) return false;
-        const auto so_far = settler.told();
-        if (settle(lease, told, stop) && settler.told() == so_far && told != Reaping::all) --told;
+        const bool settled = settler.settle(lease, asking(stop));
+        const bool of_nobody = !tell_sharers(lease, told, stop) && lease.node.empty();
+        if (settled && of_nobody && told != Reaping::all) --told;
       }
       if (progress) progress({ReapProgress::Phase::settling, settler.told() - before, 0, {}});
       return settler.told() < told;

@@ -49,7 +49,7 @@ class Settler {
       throw;
     }
     doubtful_.push_back({lease});
-    resolve_doubts(ask);
+    if (is_resolved(doubtful_.back(), ask)) doubtful_.pop_back();
     return false;
   }
 
@@ -60,10 +60,18 @@ class Settler {
     if (!is_in(doubtful_dead_, dead) && !is_forgotten(dead, false, ask)) doubtful_dead_.push_back(dead);
   }
 
-  template <class Asking>
-  void resolve_doubts(Asking ask) {
-    for (auto at = doubtful_.begin(); at != doubtful_.end();)
-      at = is_resolved(*at, ask) ? doubtful_.erase(at) : std::next(at);
+  // `resolved` gets each lease that is in doubt no more.
+  template <class Asking, class Resolved>
+  void resolve_doubts(Asking ask, Resolved resolved) {
+    for (auto at = doubtful_.begin(); at != doubtful_.end();) {
+      if (!is_resolved(*at, ask)) {
+        ++at;
+        continue;
+      }
+      const auto lease = std::move(at->lease);
+      at = doubtful_.erase(at);
+      resolved(lease);
+    }
     for (auto at = doubtful_dead_.begin(); at != doubtful_dead_.end();)
       at = is_forgotten(*at, true, ask) ? doubtful_dead_.erase(at) : std::next(at);
   }

@@ -124,8 +124,9 @@ TEST_CASE("who heard of a release is granted the row, or told to look at it, and
   REQUIRE(given_back);
   REQUIRE(used.release("job 2", owner(0), *given_back));
   CHECK_FALSE(used.acquire_freed("job 2", owner(0)).token);
+  const auto fifth = owner(5);
   const store::Wait wait{
-      "job 3", owner(5),    "web3", "nightly", "fedcba9876543210fedcba9876543210", store::Wait::Discipline::fifo,
+      "job 3", fifth,       "web3", "nightly", "fedcba9876543210fedcba9876543210", store::Wait::Discipline::fifo,
       1h,      std::nullopt};
   REQUIRE(patiently([&] { return used.table->waiting().draw_ticket(wait, soon()); }) > 0);
   CHECK_FALSE(used.acquire_freed("job 3", owner(0)).token);

@@ -59,7 +59,7 @@ TEST_CASE("grants, busy answers, waits in vain and releases are counted, each on
     CHECK(engine.stats().leases == 3);
     CHECK_FALSE(engine.try_lock("held"));
     CHECK_FALSE(engine.try_lock("held"));
-    CHECK_FALSE(engine.try_lock_for("held", 1s));
+    CHECK_FALSE(engine.try_lock_for("held", 1s * slowness()));
   }
   const auto stats = engine.stats();
   CHECK(stats.leases == 0);
@@ -232,7 +232,7 @@ TEST_CASE("busy answers, waits in vain and grants are told with whose they are")
   auto held = holder.try_lock("held");
   REQUIRE(held);
   CHECK_FALSE(engine.try_lock("held"));
-  CHECK_FALSE(engine.try_lock_for("held", 1s, {.job = "order 1", .label = "the lock's"}));
+  CHECK_FALSE(engine.try_lock_for("held", 1s * slowness(), {.job = "order 1", .label = "the lock's"}));
   engine.try_lock("free", {.job = "order 2"}).reset();
   CHECK(news.comes(Event::Kind::released));
   const auto busy = news.of(Event::Kind::busy), late = news.of(Event::Kind::timed_out),

@@ -186,7 +186,8 @@ free_port() {
   local port
   while true; do
     port=$((20000 + RANDOM % 12000))
-    if grep -qsx "$port" "${dir%/*}"/{dlock*,dlock*/[123],[123]}/port "${dir%/*/*}"/dlock*/port; then continue; fi
+    if grep -qsx "$port" "${dir%/*}"/{dlock*,dlock*/[123],[123]}/port "${dir%/*/*}"/{dlock*,dlock*/[123]}/port \
+      /dev/shm/dlock-tests.*/{dlock*,dlock*/[123]}/port; then continue; fi
     if ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
       echo "$port"
       return

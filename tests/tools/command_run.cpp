@@ -185,20 +185,22 @@ TEST_CASE("a signal while waiting ends the wait at once, and the command never s
 TEST_CASE("a lock released by force ends the command with the lost-signal, and the run with 79") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(), {"run", "--renew-every", "200ms", "job", "--", "sh", "-c",
-                                         "trap 'echo told; exit 3' TERM; echo $$; while :; do sleep 0.02; done"});
-  const auto pid = first_pid(child);
-  REQUIRE(pid > 0);
-  REQUIRE(engine.force_release("job", engine.inspect("job")->token));
-  std::string all;
-  while (const auto line = child.line()) all += *line + "\n";
-  CHECK_MESSAGE(all.find("told") != std::string::npos, all);
-  // Why it is lost is asked for within a second, which may be too little in a crowd.
-  CHECK_MESSAGE((all.find("released by force") != std::string::npos ||
-                 (slowness() > 1 && all.find("is no longer ours") != std::string::npos)),
-                all);
-  CHECK(child.wait() == 79);
-  CHECK_FALSE(alive(pid));
+  // Why it is lost is asked for within a second, which may be too little in a crowd: then once more.
+  CHECK(eventually([&] {
+    auto child = dlock_at(database.url(), {"run", "--renew-every", "200ms", "job", "--", "sh", "-c",
+                                           "trap 'echo told; exit 3' TERM; echo $$; while :; do sleep 0.02; done"});
+    const auto pid = first_pid(child);
+    REQUIRE(pid > 0);
+    REQUIRE(engine.force_release("job", engine.inspect("job")->token));
+    std::string all;
+    while (const auto line = child.line()) all += *line + "\n";
+    CHECK_MESSAGE(all.find("told") != std::string::npos, all);
+    CHECK(child.wait() == 79);
+    CHECK_FALSE(alive(pid));
+    const bool said = all.find("released by force") != std::string::npos;
+    CHECK_MESSAGE((said || all.find("is no longer ours") != std::string::npos), all);
+    return said;
+  }));
 }
 
 TEST_CASE("a command that does not heed the lost-signal is killed") {

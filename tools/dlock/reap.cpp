@@ -11,9 +11,12 @@
 #include <dlock/dlock.hpp>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace dlock::tools {
@@ -79,9 +82,9 @@ Reap::Reap(Command& tool)
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
       "(EngineOptions::reaper.grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
       "\n"
-      "One reaper works on a table at a time; others wait. If the call fails midway, what it had settled until then is "
-      "shown\n"
-      "all the same, since nobody is told of it again.");
+      "One reaper works on a table at a time; others wait. If the call fails or is stopped midway, what it has settled "
+      "is\n"
+      "shown all the same, since nobody is told of it again.");
 }
 
 std::size_t Reap::limit() const {
@@ -150,7 +153,14 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   };
   int ended_by = 0;
   try {
-    ended_by = wait_for(signals, reap, [&](int) { print_so_far(); });
+    ended_by = wait_for(signals, reap, [&](int signal) {
+      // A reader that does not read keeps nobody from leaving.
+      std::thread([signal] {
+        std::this_thread::sleep_for(std::chrono::seconds{1});
+        ::_exit(128 + signal);
+      }).detach();
+      print_so_far();
+    });
   } catch (...) {
     print_so_far();
     throw;

@@ -56,6 +56,7 @@ TEST_CASE("a leader that is cut off is deposed before another one is elected, an
   CHECK(eventually([&] { return deposed > before; }));
   const auto retried = news.of(Event::Kind::retried).size();
   CHECK(eventually([&] { return news.of(Event::Kind::retried).size() > retried; }));  // it campaigns
+  CHECK(deposed == before + 1);
   CHECK(second.term()->token() > term->token());
   proxy.cut();
   proxy.pass();

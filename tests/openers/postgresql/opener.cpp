@@ -67,10 +67,7 @@ class Shelf {
     {
       const std::lock_guard guard(mutex_);
       const auto found = std::find_if(databases_.begin(), databases_.end(), [&](const auto& entry) {
-        const auto& [address, user, password, database] = entry.first;
-        // With its password: another server may have its port by now.
-        return address.host == server.address.host && address.port == server.address.port &&
-               password == server.password;
+        return entry.first.address.host == server.address.host && entry.first.address.port == server.address.port;
       });
       if (found != databases_.end()) {
         auto name = found->second;
@@ -78,6 +75,10 @@ class Shelf {
         return name;
       }
     }
+    return make(server);
+  }
+
+  static std::string make(const Server& server) {
     auto name = "dlock_test_" + unique_suffix();
     auto sql = server.connect(server.database);
     *sql << "CREATE DATABASE " + name + " TEMPLATE template0";
@@ -112,7 +113,12 @@ const Afterwards afterwards{[] { shelf().clear(); }};
 class DatabaseOnServer final : public ServerTestDatabase {
  public:
   explicit DatabaseOnServer(Server server) : server_(std::move(server)), name_(shelf().take(server_)) {
-    watching_ = connect();
+    try {
+      watching_ = connect();
+    } catch (const std::exception&) {  // it was made on another server, whose port this one has by now
+      name_ = Shelf::make(server_);
+      watching_ = connect();
+    }
   }
 
   ~DatabaseOnServer() override {
@@ -465,7 +471,7 @@ class DatabaseOnServer final : public ServerTestDatabase {
   }
 
   const Server server_;
-  const std::string name_;
+  std::string name_;
   std::unique_ptr<soci::session> watching_;
   std::optional<Pooler> pooler_;
   mutable std::mutex mutex_;  // of administrative_

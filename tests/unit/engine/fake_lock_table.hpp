@@ -287,13 +287,13 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline) override {
     return with_mishaps([&] {
       if (before_settling) before_settling(name);
-      if (unanswered_settles == 0 && locked_settles > 0) {
-        --locked_settles;
-        throw Failure(Cause::locked, "planned");
-      }
       if (lost_settles > 0) {
         if (--lost_settles == 0 && away_after_settles) away = true;
         throw Failure(Cause::disconnected, "the answer is lost", "", true);
+      }
+      if (unanswered_settles == 0 && locked_settles > 0) {
+        --locked_settles;
+        throw Failure(Cause::locked, "planned");
       }
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
@@ -325,6 +325,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
                                                  Deadline) override {
     return with_mishaps([&] {
       std::vector<store::DeadHolder> found;
+      if (!rows_[std::string(name)].owner.empty()) return found;
       for (const auto& one : dead)
         if (found.size() < limit && one.lease.name == name && one.owner > after_owner && one.abandoned)
           found.push_back(one);

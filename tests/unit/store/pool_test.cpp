@@ -230,7 +230,7 @@ TEST_CASE("a short request on a connection that was idle leaves half of the time
     handed.sound();
     return handed.promptly(deadline).at() == deadline.at();
   });
-  while (bench.pool.use().waiting == 0) std::this_thread::yield();
+  REQUIRE(dlock::test::eventually([&] { return bench.pool.use().waiting > 0; }));
   CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
   idle.sound();
   idle.end();
