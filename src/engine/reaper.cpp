@@ -148,8 +148,8 @@ struct Reaper::State : Worker {
     return true;
   }
 
-  // At once where a lock that several held was settled, or may have been: who shares it next clears away what is left
-  // of them. Answers whether there were any.
+  // Where a lock that several held was settled, or may have been, each is told of with it, and not after all other
+  // locks. Answers whether there were any.
   bool tell_sharers(const store::Abandoned& lease, std::size_t told, const std::stop_token& stop) REQUIRES(working) {
     if (!lease.node.empty()) return false;
     bool any = false;

@@ -510,6 +510,27 @@ true
 ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END
 -- to:
 ELSE 0 END
+-- statement: add_holder
+-- from:
+h.expires_at,
+          GREATEST(h.expires_at, h.reopens_at)) <= {{now}}
+-- to:
+h.expires_at,
+          {{now}} + 1) <= {{now}}
+
+-- mutant: cleared_untold
+-- statement: add_holder
+-- from:
+THEN h.owner = :owner OR h.expires_at <= {{now}} - 86400000000
+-- to:
+THEN 1
+
+-- mutant: cleared_untold_by_downgrade
+-- statement: downgrade
+-- from:
+AND h.gate <> '' AND h.token >= 0
+-- to:
+AND h.gate <> ''
 
 -- mutant: permits_uncounted
 -- statement: add_holder

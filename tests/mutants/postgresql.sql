@@ -474,6 +474,26 @@ h.token = :token::bigint
 ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END
 -- to:
 ELSE false END
+-- statement: add_holder
+-- from:
+ELSE greatest(h.expires_at, h.reopens_at) END <= {{now}};
+-- to:
+ELSE {{now}} + 1 END <= {{now}};
+
+-- mutant: cleared_untold
+-- statement: add_holder
+-- from:
+THEN h.owner = :owner::text OR h.expires_at <= {{now}} - 86400000000
+-- to:
+THEN true
+
+-- mutant: cleared_untold_by_downgrade
+-- statement: downgrade
+-- from:
+AND h.gate <> l.owner AND h.token >= 0
+           AND (h.token = 0 OR h.expires_at > {{now}})
+-- to:
+AND h.gate <> l.owner
 
 -- mutant: permits_uncounted
 -- statement: add_holder

@@ -370,6 +370,25 @@ SELECT
 ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END
 -- to:
 ELSE 0 END
+-- statement: add_holder
+-- from:
+ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
+-- to:
+ELSE {{now}} + 1 END <= {{now}};
+
+-- mutant: cleared_untold
+-- statement: add_holder
+-- from:
+THEN {{holder}}.owner = :owner OR {{holder}}.expires_at <= {{now}} - 86400000000
+-- to:
+THEN 1
+
+-- mutant: cleared_untold_by_downgrade
+-- statement: downgrade
+-- from:
+AND gate <> '' AND token >= 0
+-- to:
+AND gate <> ''
 
 -- mutant: permits_uncounted
 -- statement: add_holder

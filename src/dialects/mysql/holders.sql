@@ -26,7 +26,8 @@
 -- more by the same owner, or late: it has the same token, and its lease ends no sooner; who has given it back (a row
 -- without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
+-- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 START TRANSACTION;
@@ -38,9 +39,15 @@ SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name
+   SET h.gate = '-', h.token = -h.token, h.permits = 0
+ WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
+   AND IF(l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner, h.expires_at,
+          GREATEST(h.expires_at, h.reopens_at)) <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
  WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
+            WHEN h.token < 0 THEN h.owner = :owner OR h.expires_at <= {{now}} - 86400000000
             WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN 1
             ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
@@ -293,12 +300,15 @@ SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AN
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet matched
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token.
+-- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name SET h.gate = '-', h.token = -h.token, h.permits = 0
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
+   AND h.token > 0 AND h.expires_at <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name
- WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' AND h.gate <> '' /*M! AND @@in_transaction = 1 */;
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' AND h.gate <> '' AND h.token >= 0 /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, GREATEST(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us
@@ -343,8 +353,8 @@ SELECT IF(l.owner = :new_owner, l.token, -1) FROM {{lock}} l
 -- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
-SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
-       h.token > 0, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, ABS(h.token), {{now}} - h.expires_at,
+       h.token <> 0, h.expires_at
   FROM {{holder}} h
  WHERE GREATEST(h.expires_at, h.reopens_at) <= {{now}}
    AND (GREATEST(h.expires_at, h.reopens_at) <= {{now}} - 60000000 OR h.gate = ''
@@ -355,9 +365,9 @@ SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
 
 -- name: dead_holders_of(name, after_owner, limit)
 -- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
-SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at, 1, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, ABS(h.token), {{now}} - h.expires_at, 1, h.expires_at
   FROM {{holder}} h
- WHERE h.name = :name AND h.owner > :after_owner AND h.token > 0 AND GREATEST(h.expires_at, h.reopens_at) <= {{now}}
+ WHERE h.name = :name AND h.owner > :after_owner AND h.token <> 0 AND GREATEST(h.expires_at, h.reopens_at) <= {{now}}
    AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = h.name AND l.owner = h.gate)
  ORDER BY h.owner LIMIT :limit;
 
@@ -365,11 +375,11 @@ SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at, 1, h.e
 -- As it was seen: renewed since, it stays.
 -- By the row's key alone: with a list, a small table is read from its beginning, and a row that is locked is in the way.
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND token = :token AND expires_at = :expires_at
+ WHERE name = :name AND owner = :owner AND ABS(token) = :token AND expires_at = :expires_at
    AND GREATEST(expires_at, reopens_at) <= {{now}};
 
 -- name: has_holder(name, owner, token) -> fresh
-SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :token;
+SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND ABS(token) = :token;
 
 -- name: forget_holders(name, owner)
 -- With the holders as a list of tuples at /*rows*/.

@@ -14,7 +14,8 @@
 -- answer is the token; 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
+-- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
@@ -24,10 +25,16 @@ ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l
  WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= {{now}} 
         OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
+UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM {{lock}} AS l
+ WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
+   AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text AND h.token > 0
+   AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
+            ELSE greatest(h.expires_at, h.reopens_at) END <= {{now}};
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
+            WHEN h.token < 0 THEN h.owner = :owner::text OR h.expires_at <= {{now}} - 86400000000
             WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN true
             ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END;
 UPDATE {{holder}} AS h
@@ -105,7 +112,8 @@ WITH n AS MATERIALIZED (SELECT {{now}} AS now),
 mine AS MATERIALIZED (
   SELECT h.*, n.now, h.reopens_at > n.now AS stays FROM n, {{holder}} AS h
    WHERE h.name = :name::text AND h.owner = :owner::text AND h.gate <> ''
-     AND CASE WHEN :token::bigint <= 0 THEN h.token > 0 AND h.token <> (0 - :token::bigint) ELSE h.token = :token::bigint END),
+     AND CASE WHEN :token::bigint <= 0 THEN h.token > 0 AND h.token <> (0 - :token::bigint)
+              ELSE abs(h.token) = :token::bigint END),
 gate AS (
   UPDATE {{lock}} AS l
      SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
@@ -286,14 +294,18 @@ SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name::text AND h.owner = 
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease)
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token, and whether somebody waits.
+-- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token, and whether somebody waits.
 WITH l AS (
   UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
          expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
-old AS (DELETE FROM {{holder}} AS h USING l WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner),
+dead AS (UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM l
+          WHERE h.name = l.name AND h.gate <> l.owner AND h.token > 0 AND h.expires_at <= {{now}}),
+old AS (DELETE FROM {{holder}} AS h USING l
+         WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner AND h.token >= 0
+           AND (h.token = 0 OR h.expires_at > {{now}})),
 first AS (
   INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
   SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, {{now}}, l.expires_at, l.reopens_at,
@@ -325,8 +337,8 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_
 -- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
-SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
-       (h.token > 0)::int::bigint, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, abs(h.token), n.now - h.expires_at,
+       (h.token <> 0)::int::bigint, h.expires_at
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
  WHERE greatest(h.expires_at, h.reopens_at) <= n.now
    AND (greatest(h.expires_at, h.reopens_at) <= n.now - 60000000 OR h.gate = ''
@@ -337,9 +349,9 @@ SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
 
 -- name: dead_holders_of(name, after_owner, limit)
 -- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
-SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at, 1::bigint, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, abs(h.token), n.now - h.expires_at, 1::bigint, h.expires_at
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
- WHERE h.name = :name::text AND h.owner > :after_owner::text AND h.token > 0
+ WHERE h.name = :name::text AND h.owner > :after_owner::text AND h.token <> 0
    AND greatest(h.expires_at, h.reopens_at) <= n.now
    AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate)
  ORDER BY h.owner LIMIT :limit::bigint;
@@ -347,11 +359,11 @@ SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at, 1::bigin
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.
 DELETE FROM {{holder}}
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND expires_at = :expires_at::bigint
+ WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint AND expires_at = :expires_at::bigint
    AND greatest(expires_at, reopens_at) <= {{now}};
 
 -- name: has_holder(name, owner, token)
-SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint;
 
 -- name: forget_holders(name, owner)
 -- Every argument is an array, an element a holder.

@@ -13,12 +13,17 @@
 -- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
+-- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM {{lock}} AS l
+ WHERE l.name = :name AND h.name = l.name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
+   AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
+            ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
 DELETE FROM {{holder}}
  WHERE name = (SELECT l.name FROM {{lock}} AS l
                 WHERE l.name = :name AND (:mode = 'permits' OR l.owner IS NULL
@@ -26,6 +31,8 @@ DELETE FROM {{holder}}
    AND EXISTS (SELECT 1 FROM {{lock}} AS l
                 WHERE l.name = :name
                   AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= {{now}}
+                           WHEN {{holder}}.token < 0
+                             THEN {{holder}}.owner = :owner OR {{holder}}.expires_at <= {{now}} - 86400000000
                            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR {{holder}}.gate <> l.owner THEN 1
                            ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END);
 UPDATE {{holder}} SET expires_at = max(expires_at, {{now}} + :lease), lease_us = max(lease_us, :lease)
@@ -228,9 +235,12 @@ SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go, as where a gate is made by who comes in. The answer is its token.
+-- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
+UPDATE {{holder}} SET gate = '-', token = -token, permits = 0
+ WHERE name = :name AND token > 0 AND expires_at <= {{now}}
+   AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 DELETE FROM {{holder}}
- WHERE name = :name AND gate <> ''
+ WHERE name = :name AND gate <> '' AND token >= 0
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, max(l.expires_at, {{now}} + :lease),
@@ -265,8 +275,8 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 -- name: dead_holders(prefix, after, after_owner, limit)
 -- Those whose lease was over for a minute, or is over and was of a gate that is gone, so that it cannot be renewed any more;
 -- and what was left by those who gave it back. Who has a token never did.
-SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
-       h.token > 0, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, abs(h.token), t.now - h.expires_at,
+       h.token <> 0, h.expires_at
   FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
  WHERE (h.name, h.owner) > (:after, :after_owner) AND h.name >= :prefix AND h.name < CAST(:prefix || x'FF' AS TEXT)
    AND max(h.expires_at, h.reopens_at) <= t.now
@@ -276,20 +286,20 @@ SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
 
 -- name: dead_holders_of(name, after_owner, limit)
 -- Of those who shared one name: who never let go of it, and holds nothing any more since its gate is gone.
-SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at, 1, h.expires_at
+SELECT h.name, h.owner, h.node, h.label, abs(h.token), t.now - h.expires_at, 1, h.expires_at
   FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
- WHERE h.name = :name AND h.owner > :after_owner AND h.token > 0 AND max(h.expires_at, h.reopens_at) <= t.now
+ WHERE h.name = :name AND h.owner > :after_owner AND h.token <> 0 AND max(h.expires_at, h.reopens_at) <= t.now
    AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = h.name AND l.owner = h.gate)
  ORDER BY h.owner LIMIT :limit;
 
 -- name: forget_holder(name, owner, token, expires_at)
 -- As it was seen: renewed since, it stays.
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND token = :token AND expires_at = :expires_at
+ WHERE name = :name AND owner = :owner AND abs(token) = :token AND expires_at = :expires_at
    AND max(expires_at, reopens_at) <= {{now}};
 
 -- name: has_holder(name, owner, token)
-SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND token = :token;
+SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND abs(token) = :token;
 
 -- name: forget_holders(name, owner)
 -- Once a holder, all in one transaction.
