@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 TEST_CASE("a foreign write transaction that is held past the lease: the command is told, then killed before its end") {
   Database database;
   auto engine = database.engine();
-  const auto ttl = 4s * slowness();
+  const std::chrono::milliseconds ttl = 4s * slowness();
   auto child = dlock_at(
       database.url(), {"run", "--ttl", words(ttl), "--renew-every", words(ttl / 10), "-k", words(ttl / 2), "job", "--",
                        "sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 0.05; done"});
