@@ -180,6 +180,7 @@ struct Reaper::State : Worker {
                       const Progress& progress) REQUIRES(working) {
     const auto before = settler.told();
     auto told = limit < Reaping::all - before ? before + limit : Reaping::all;
+    if (progress) progress({ReapProgress::Phase::settling, 0, 0, {}});
     settler.resolve_doubts(asking(stop), [&](const store::Abandoned& lease) {
       working.is_held();
       tell_sharers(lease, told, stop);

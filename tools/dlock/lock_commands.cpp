@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <iostream>
 #include <limits>
@@ -220,29 +221,47 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   std::optional<Engine> engine;
   std::optional<Lock> lock;
   Refusal refusal;
-  const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
+  const int ended_by = wait_and_go_on(signals, [&](const std::stop_token& stop) {
     engine.emplace(url, options);
     lock = ask(*engine, asking_.name(), asking_.wait(), lock_options, stop, refusal);
   });
-  if (ended_by != 0) return 128 + ended_by;
-  if (lock) return hand_out(*lock, *lock_options.lease, console);
+  if (ended_by != 0) return 128 + ended_by;  // first released, if it was granted at that moment
+  if (lock) return hand_out(*lock, *lock_options.lease, signals, console);
+  signals.give_back();
   say_busy(refusal.holder, console);
   return number(Exit::busy);
 }
 
-int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
+int Single::hand_out(Lock& lock, Duration ttl, const Signals& signals, Console& console) const {
+  std::atomic<bool> decided = false;  // what becomes of the lock, by whoever comes first
+  int code = number(Exit::ok);
+  const auto give_back = [&] {
+    if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
+  };
+  const auto tell = [&](const std::stop_token&) {
+    print_grant(lock, ttl, console);
+    if (decided.exchange(true)) return;
+    if (console.unwritten() == 0) {
+      lock.detach();
+    } else {
+      give_back();
+      code = number(Exit::database);
+    }
+  };
+  // A signal that comes when the token is read is too late.
+  wait_for(signals, tell, [&](int) {
+    if (!decided.exchange(true)) give_back();
+  });
+  return code;
+}
+
+void Single::print_grant(const Lock& lock, Duration ttl, Console& console) {
   const auto token = number(lock.token());
   if (console.json())
     console.result(
         Json::object({{"name", lock.name()}, {"token", token}, {"owner", lock.owner()}, {"ttl_us", ttl.count()}}));
   else if (console.env()) console.result(fmt::format("DLOCK_TOKEN={}\nDLOCK_OWNER={}", token, lock.owner()));
   else console.result(fmt::format("{} {}", token, lock.owner()));
-  if (console.unwritten() != 0) {
-    if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
-    return number(Exit::database);
-  }
-  lock.detach();
-  return number(Exit::ok);
 }
 
 int Single::not_the_holder(const std::optional<Holder>& row, Console& console) const {

@@ -138,7 +138,7 @@ class LockedRun {
     };
     Refusal refusal;
     try {
-      const int signal = wait_for(
+      const int signal = wait_and_go_on(
           signals_,
           [&](const std::stop_token& stop) {
             engine_.emplace(plan_.url, plan_.engine);

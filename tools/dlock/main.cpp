@@ -59,6 +59,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "  8    the database is unreachable\n"
       "  9    permission denied\n"
       "  75   busy, or timed out waiting\n"
+      "  128+n  ended by signal n\n"
       "\n"
       "dlock run has exit codes of its own, see dlock-run(1).\n"
       "# ENVIRONMENT\n"

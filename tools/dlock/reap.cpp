@@ -11,12 +11,10 @@
 #include <dlock/dlock.hpp>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace dlock::tools {
@@ -84,7 +82,11 @@ Reap::Reap(Command& tool)
       "\n"
       "One reaper works on a table at a time; others wait. If the call fails or is stopped midway, what it has settled "
       "is\n"
-      "shown all the same, since nobody is told of it again.");
+      "shown all the same, since nobody is told of it again; to a reader that does not read, for a second at most. If "
+      "the\n"
+      "database did not answer either, the lease whose settling was under way is not among them: a warning says so, "
+      "and\n"
+      "`dlock list --state free` tells of each lock who had it last, and whether that lease expired.");
 }
 
 std::size_t Reap::limit() const {
@@ -145,20 +147,23 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
     else if (!settled.empty())
       console.result(Json::object({{"abandoned", settled.size()}, {"settled", settled_in_json()}}));
   };
+  std::atomic<bool> settling = false;
   const auto reap = [&](const std::stop_token& stop) {
     ProgressLine line(console);
-    reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
+    reaping.progress = [&](const ReapProgress& progress) {
+      settling = progress.phase == ReapProgress::Phase::settling;
+      line.say(words_for(progress));
+    };
     Engine engine(url, engine_options);
     reaped = engine.reap_all(reaping, stop);
   };
   int ended_by = 0;
   try {
-    ended_by = wait_for(signals, reap, [&](int signal) {
-      // A reader that does not read keeps nobody from leaving.
-      std::thread([signal] {
-        std::this_thread::sleep_for(std::chrono::seconds{1});
-        ::_exit(128 + signal);
-      }).detach();
+    ended_by = wait_for(signals, reap, [&](int) {
+      if (settling)
+        console.warning(
+            "the database has not answered: one lease more than is shown may be settled; dlock list --state free "
+            "tells who had a lock last");
       print_so_far();
     });
   } catch (...) {

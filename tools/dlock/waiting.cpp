@@ -1,5 +1,5 @@
 // Which signals a tool takes, and which of them end a wait; that in the race between a grant and a signal the signal
-// wins, and for how long the statement under way is waited for then.
+// wins, and for how long the statement under way is waited for then, or a reader of what is said at the end.
 #include "waiting.hpp"
 
 #include "terminal.hpp"
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -20,6 +21,11 @@ namespace dlock::tools {
 namespace {
 
 constexpr int patience_ms = 80;  // with a statement under way, before this process leaves without its answer
+constexpr unsigned last_words_s = 1;
+
+// The first signal that came once the signals were given back, or before; 0: none.
+std::atomic<int> leaves_for{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // asked by handlers
 
 struct Work {
   Work() {
@@ -37,6 +43,22 @@ struct Work {
   const int done = ::eventfd(0, EFD_CLOEXEC);
   std::exception_ptr error{};
 };
+
+void end_unread(int) { ::_exit(128 + leaves_for.load()); }
+
+// Only the first counts: whoever ends a group of processes may send one twice.
+void end_soon(int number) {
+  int none = 0;
+  if (number != 0 && leaves_for.compare_exchange_strong(none, number)) ::alarm(last_words_s);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // what is being written is written on
+  sigfillset(&action.sa_mask);
+  ::sigaction(number, &action, nullptr);
+}
 
 // The next signal that ends a wait, or 0. ^Z stops this process meanwhile.
 int ending_signal(int descriptor) {
@@ -68,10 +90,27 @@ Signals::Signals() {
   if (descriptor_ < 0) throw std::runtime_error(std::strerror(errno));
 }
 
-Signals::~Signals() { ::close(descriptor_); }
+Signals::~Signals() {
+  give_back();
+  ::close(descriptor_);
+}
 
-int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& task,
-             const std::function<void(int)>& farewell) {
+void Signals::give_back(int received) const noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+    if (number == SIGHUP && hangup_ignored_) continue;
+    handle(number, end_soon);
+    sigaddset(&set, number);
+  }
+  handle(SIGALRM, end_unread);
+  sigaddset(&set, SIGALRM);
+  end_soon(received);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+int wait_and_go_on(const Signals& signals, const std::function<void(std::stop_token)>& task,
+                   const std::function<void(int)>& farewell) {
   Work work;
   std::jthread thread([&work, &task](const std::stop_token& stop) {
     try {
@@ -96,6 +135,21 @@ int wait_for(const Signals& signals, const std::function<void(std::stop_token)>&
   if (ended_by == 0) ended_by = ending_signal(signals.descriptor());
   if (ended_by == 0 && work.error) std::rethrow_exception(work.error);
   return ended_by;
+}
+
+int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& task,
+             const std::function<void(int)>& farewell) {
+  try {
+    const int ended_by = wait_and_go_on(signals, task, [&](int signal) {
+      signals.give_back(signal);
+      if (farewell) farewell(signal);
+    });
+    signals.give_back(ended_by);
+    return ended_by;
+  } catch (...) {
+    signals.give_back();
+    throw;
+  }
 }
 
 }  // namespace dlock::tools

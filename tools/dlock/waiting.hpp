@@ -8,6 +8,7 @@
 namespace dlock::tools {
 
 // The signals of this process, blocked in all threads and read through a descriptor. To be made before any engine.
+// Given back at its end.
 class Signals {
  public:
   Signals();
@@ -19,6 +20,10 @@ class Signals {
   const sigset_t& mask_before() const noexcept { return before_; }
   // Started by nohup: neither this process nor its child hears SIGHUP.
   bool hangup_ignored() const noexcept { return hangup_ignored_; }
+  // For a command that has only to say yet what came of it, to a reader that may not read. From now on HUP, INT, QUIT
+  // or TERM leaves it a second for that; then this process leaves with 128 + n. `received`: the signal that has come
+  // already, whose second begins now; 0: none has. Needs no thread.
+  void give_back(int received = 0) const noexcept;
 
  private:
   sigset_t before_{};
@@ -29,8 +34,13 @@ class Signals {
 // Runs `work` on a thread of its own until it is done, or HUP, INT, QUIT or TERM arrives: then its token is stopped.
 // Answers 0, or the signal, also if the work came to its end together with it. If the work does not end at once,
 // `farewell` is called with the signal and this process leaves with 128 + n, whatever the database is doing.
-// Exceptions of `work` come out here.
+// Exceptions of `work` come out here. However it ends, also for the farewell, the signals are given back: what is left
+// to be done is to say what came of the work, and to leave.
 int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& work,
              const std::function<void(int)>& farewell = {});
+
+// The same for a command that has more to do afterwards, and gives the signals back later: meanwhile they are blocked.
+int wait_and_go_on(const Signals& signals, const std::function<void(std::stop_token)>& work,
+                   const std::function<void(int)>& farewell = {});
 
 }  // namespace dlock::tools

@@ -3,7 +3,7 @@
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
 #include "support/rows.hpp"
-#include "tools/command.hpp"
+#include "tools/unread_pipe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,4 +24,19 @@ TEST_CASE("reap that is stopped in the middle of a statement ends, and shows wha
   const auto ran = finish(child);
   CHECK(ran.code == 128 + SIGTERM);
   CHECK_MESSAGE(ran.says("settled \"left/000000\" (token 41): held by left/000000 (node 1)"), ran.out);
+  CHECK_MESSAGE(ran.says("warning: the database has not answered: one lease more"), ran.out);
+}
+
+TEST_CASE("reap that is stopped in the middle of a statement ends, though nobody reads what it has settled") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  add_old_rows(database->admin(), std::string(120, 'n') + "/", 40, 1, true);  // more than the pipe takes
+  proxy.hold_next_request("ORDER BY h.name, h.owner");
+  const UnreadPipe pipe;
+  auto child = pipe.dlock_into(database.server().url_at(proxy.address()), {"reap"});
+  REQUIRE(eventually([&] { return proxy.holds(); }));
+  CHECK(database->admin().held() == 0);
+  child.signal(SIGTERM);
+  CHECK(end_of(child) == 128 + SIGTERM);
+  CHECK(pipe.has_something());
 }

@@ -1,0 +1,84 @@
+// The promise that a signal ends dlock also while nobody reads what it prints.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/rows.hpp"
+#include "tools/unread_pipe.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace dlock;
+using namespace dlock::test;
+
+namespace {
+
+constexpr int many = 40;
+
+// Together more than the pipe takes.
+std::string long_name() { return std::string(120, 'n') + "/"; }
+
+void abandon_leases(Admin& admin) { add_old_rows(admin, long_name(), many, 1, true); }
+
+}  // namespace
+
+TEST_CASE("a signal ends reap while it prints what nobody reads") {
+  for (const char* format : {"text", "json"})
+    for (const int signal : {SIGINT, SIGTERM}) {
+      CAPTURE(std::string(format));
+      CAPTURE(signal);
+      Database database;
+      abandon_leases(database.admin());
+      const UnreadPipe pipe;
+      auto child = pipe.dlock_into(database.url(), {"reap", "--grace", "50ms", "--format", format});
+      REQUIRE(eventually([&] { return pipe.has_something(); }));
+      CHECK(database.admin().held() == 0);
+      child.signal(signal);
+      CHECK(end_of(child) == 128 + signal);
+    }
+}
+
+TEST_CASE("reap that a signal has stopped ends without another one, though nobody reads what it had settled") {
+  Database database;
+  abandon_leases(database.admin());
+  constexpr std::int64_t above = 1000;
+  add_old_rows(database.admin(), "old/", 1, above);
+  const UnreadPipe pipe;
+  auto child = pipe.dlock_into(database.url(), {"reap"});
+  REQUIRE(eventually([&] { return database.admin().floor() >= Token{above}; }));  // next it waits out the grace
+  child.signal(SIGTERM);
+  CHECK(end_of(child) == 128 + SIGTERM);
+  CHECK(pipe.has_something());
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("a signal ends reap that has failed while it prints what nobody reads") {
+  Database database;
+  abandon_leases(database.admin());
+  const auto last = row_name(long_name(), many - 1);
+  // After its last token there is none.
+  database.admin().run("UPDATE resource_lock SET token = 9223372036854775807 WHERE name = '" + last + "'");
+  const UnreadPipe pipe;
+  auto child = pipe.dlock_into(database.url(), {"reap"});
+  REQUIRE(eventually([&] { return pipe.has_something(); }));
+  CHECK(database.admin().held() == 1);
+  child.signal(SIGTERM);
+  CHECK(end_of(child) == 128 + SIGTERM);
+  database.admin().run("UPDATE resource_lock SET owner = NULL, token = 1 WHERE name = '" + last + "'");
+}
+
+TEST_CASE("a signal ends acquire while it prints a token that nobody reads, and the lock is free again") {
+  for (const char* ttl : {"1h", "until-released"}) {
+    CAPTURE(std::string(ttl));
+    Database database;
+    UnreadPipe pipe;
+    pipe.fill();
+    auto child = pipe.dlock_into(database.url(), {"acquire", "job", "--ttl", ttl});
+    REQUIRE(eventually([&] { return database.admin().held() == 1; }));
+    child.signal(SIGTERM);
+    CHECK(end_of(child) == 128 + SIGTERM);
+    // In a crowd the database may need longer than the second there is for it.
+    CHECK((database.admin().held() == 0 || slowness() > 1));
+    database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name = 'job'");
+  }
+}
