@@ -40,6 +40,7 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       holder_lease_(all.at("holder_lease", {"name", "owner", "token"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
+      drop_forced_(all.at("drop_forced", {"name", "token"})),
       on_connection_(std::move(on_connection)),
       notify_(std::move(notify)) {}
 
@@ -100,6 +101,14 @@ Left Holders::drop(const LeaseKey& key, Deadline deadline) const {
 
 void Holders::withdraw(std::string_view name, std::string_view owner, Token kept, Deadline deadline) const {
   drop(name, owner, -number(kept), refused_for, deadline);
+}
+
+void Holders::drop_forced(std::string_view name, Token token, Deadline deadline) const {
+  const std::array<Argument, 2> arguments{name, number(token)};
+  try {
+    ask(drop_forced_, arguments, deadline, [](const Answer&) {});
+  } catch (const Failure&) {  // the name is free all the same; the reaper tells of them as of others
+  }
 }
 
 std::vector<Renewal> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {

@@ -48,6 +48,8 @@ class Holders {
   // there are others.
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
+  // Those who lived when a name was freed by force under this token. Where it fails they are told of as dead.
+  void drop_forced(std::string_view name, Token token, Deadline deadline) const;
 
  private:
   using Read = std::function<void(const Answer&)>;
@@ -57,7 +59,7 @@ class Holders {
             Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
-      &adopt_holder_, &look_to_join_, &holder_lease_, &downgrade_, &upgrade_;
+      &adopt_holder_, &look_to_join_, &holder_lease_, &downgrade_, &upgrade_, &drop_forced_;
   const OnConnection on_connection_;
   const Notify notify_;
 };

@@ -173,7 +173,9 @@ class SqlLockTable final : public LockTable {
   }
 
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
-    return freed(ask_->force_release, {name, number(seen), reason}, deadline);
+    const bool done = freed(ask_->force_release, {name, number(seen), reason}, deadline);
+    holders_->drop_forced(name, Token{number(seen) + 1}, deadline);
+    return done;
   }
 
   Busy busy(std::string_view name, Deadline deadline) override {

@@ -1,7 +1,7 @@
 // Of each who died while it shared a name the reaper tells, once, whoever came in before it came by; and of nobody else.
 #include "support/event_log.hpp"
+#include "support/hands.hpp"
 #include "support/readers.hpp"
-#include "support/rows.hpp"
 
 #include <doctest/doctest.h>
 
@@ -113,14 +113,26 @@ TEST_CASE("whose permit was counted out is told of, also where the one who count
   CHECK(lives.release() == Released::freed);
 }
 
-TEST_CASE("whose part was ended by force, and who gives back late what it had, are not told of as dead") {
+TEST_CASE("who lived when the name was freed by force is not told of as dead, and who had died before is") {
+  for (const bool somebody_comes : {false, true}) {
+    INFO(somebody_comes);
+    Database database;
+    auto two = database.engine({.reentrance = Reentrance::none, .label = "two"});
+    auto one = apart(database), other = apart(database);
+    auto forced = one.lock("a", held_as(Mode::shared));
+    dies(two, database);
+    REQUIRE(other.force_release("a", other.inspect("a")->token));
+    CHECK(holders(database) == 1);
+    if (somebody_comes) CHECK(other.lock("a", held_as(Mode::shared)).release() == Released::freed);
+    CHECK(told_of(database) == Labels{"two"});
+    CHECK(forced.release() == Released::was_lost);
+  }
+}
+
+TEST_CASE("who gives back late what it had is not told of as dead") {
   Database database;
   auto one = apart(database), other = apart(database);
-  auto forced = one.lock("a", held_as(Mode::shared));
-  REQUIRE(other.force_release("a", forced.token()));
   auto late = other.lock("a", held_as(Mode::shared));
-  CHECK(holders(database) == 1);
-  expire_one(database, late);
   database.admin().expire("a");
   auto next = one.lock("a", held_as(Mode::shared));
   CHECK(holders(database) == 2);
@@ -128,7 +140,6 @@ TEST_CASE("whose part was ended by force, and who gives back late what it had, a
   CHECK(holders(database) == 1);
   CHECK(told_of(database).empty());
   CHECK(next.release() == Released::freed);
-  CHECK(forced.release() == Released::was_lost);
 }
 
 TEST_CASE("who has lost its part, and asks again, is let in, and is not told of as dead") {
@@ -158,17 +169,27 @@ TEST_CASE("who has lost its part, and asks again, is let in, and is not told of 
   }
 }
 
-TEST_CASE("where nobody reaps, who comes in clears away who has been dead for a day") {
+TEST_CASE(
+    "where nobody reaps, who comes in clears away who has been seen dead for a day, and of very many all but some") {
   Database database;
   auto one = database.engine({.reentrance = Reentrance::none, .label = "one"});
   auto other = apart(database);
+  const auto somebody_comes = [&] { CHECK(other.lock("a", held_as(Mode::shared)).release() == Released::freed); };
   dies(one, database);
-  database.admin().expire("a");
-  auto next = other.lock("a", held_as(Mode::shared));
-  CHECK(holders(database) == 2);
-  CHECK(next.release() == Released::freed);
-  database.admin().run("UPDATE resource_lock_holder SET expires_at = expires_at - 86400000000");
-  next = other.lock("a", held_as(Mode::shared));
+  // However long ago its lease was over: nobody could have told of it since.
+  database.admin().age("a", 100h);
+  somebody_comes();
   CHECK(holders(database) == 1);
-  CHECK(told_of(database).empty());
+  database.admin().run("UPDATE resource_lock_holder SET acquired_at = acquired_at - 86400000000");
+  somebody_comes();
+  CHECK(holders(database) == 0);
+  for (int number = 1; number <= 110; ++number)
+    database.admin().run(
+        "INSERT INTO resource_lock_holder (name, owner, gate, token, mode, acquired_at, expires_at) SELECT name, '" +
+        identity(number) + "', '-', -1, 'shared', acquired_at + " + std::to_string(number) +
+        ", 1 FROM resource_lock WHERE name = 'a'");
+  somebody_comes();
+  CHECK(holders(database) == 101);
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE owner > '" + identity(9) + "'") ==
+        101);
 }

@@ -507,11 +507,6 @@ true
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END
--- to:
-ELSE 0 END
--- statement: add_holder
--- from:
 h.expires_at,
           GREATEST(h.expires_at, h.reopens_at)) <= {{now}}
 -- to:
@@ -521,9 +516,29 @@ h.expires_at,
 -- mutant: cleared_untold
 -- statement: add_holder
 -- from:
-THEN h.owner = :owner OR h.expires_at <= {{now}} - 86400000000
+THEN h.acquired_at <= {{now}} - 86400000000
 -- to:
 THEN 1
+
+-- mutant: cleared_between
+-- statement: add_holder
+-- from:
+ELSE h.token = 0 AND GREATEST
+-- to:
+ELSE GREATEST
+
+-- mutant: forced_told_as_dead
+-- statement: drop_forced
+-- from:
+ AND h.expires_at > l.expires_at
+-- to:
+ AND false
+
+-- mutant: dead_not_told_after_force
+-- statement: drop_forced
+-- from:
+ AND h.expires_at > l.expires_at
+-- to:
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade

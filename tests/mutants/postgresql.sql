@@ -471,11 +471,6 @@ h.token = :token::bigint
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END
--- to:
-ELSE false END
--- statement: add_holder
--- from:
 ELSE greatest(h.expires_at, h.reopens_at) END <= {{now}};
 -- to:
 ELSE {{now}} + 1 END <= {{now}};
@@ -483,9 +478,29 @@ ELSE {{now}} + 1 END <= {{now}};
 -- mutant: cleared_untold
 -- statement: add_holder
 -- from:
-THEN h.owner = :owner::text OR h.expires_at <= {{now}} - 86400000000
+THEN h.acquired_at <= {{now}} - 86400000000
 -- to:
 THEN true
+
+-- mutant: cleared_between
+-- statement: add_holder
+-- from:
+ELSE h.token = 0 AND greatest
+-- to:
+ELSE greatest
+
+-- mutant: forced_told_as_dead
+-- statement: drop_forced
+-- from:
+ AND h.expires_at > l.expires_at
+-- to:
+ AND false
+
+-- mutant: dead_not_told_after_force
+-- statement: drop_forced
+-- from:
+ AND h.expires_at > l.expires_at
+-- to:
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade

@@ -367,11 +367,6 @@ SELECT
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END
--- to:
-ELSE 0 END
--- statement: add_holder
--- from:
 ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
 -- to:
 ELSE {{now}} + 1 END <= {{now}};
@@ -379,9 +374,29 @@ ELSE {{now}} + 1 END <= {{now}};
 -- mutant: cleared_untold
 -- statement: add_holder
 -- from:
-THEN {{holder}}.owner = :owner OR {{holder}}.expires_at <= {{now}} - 86400000000
+THEN {{holder}}.acquired_at <= {{now}} - 86400000000
 -- to:
 THEN 1
+
+-- mutant: cleared_between
+-- statement: add_holder
+-- from:
+ELSE {{holder}}.token = 0 AND max
+-- to:
+ELSE max
+
+-- mutant: forced_told_as_dead
+-- statement: drop_forced
+-- from:
+ AND {{holder}}.expires_at > l.expires_at
+-- to:
+ AND 0
+
+-- mutant: dead_not_told_after_force
+-- statement: drop_forced
+-- from:
+ AND {{holder}}.expires_at > l.expires_at
+-- to:
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade

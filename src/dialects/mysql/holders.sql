@@ -25,11 +25,12 @@
 -- 0: busy; -1: the gate was removed meanwhile, or what was written has been undone; and no row without the floor row. Once
 -- more by the same owner, or late: it has the same token, and its lease ends no sooner; who has given it back (a row
 -- without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
--- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
--- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
--- the actor) is in: the others of its node are out.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
+-- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
+-- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
+-- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
+-- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
+-- there, unless its engine (the first half of the actor) is in: the others of its node are out.
 START TRANSACTION;
 SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0,
     @dlock_came = 0, @dlock_now = {{now}};
@@ -40,16 +41,20 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name
-   SET h.gate = '-', h.token = -h.token, h.permits = 0
+   SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
  WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
    AND IF(l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner, h.expires_at,
           GREATEST(h.expires_at, h.reopens_at)) <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
  WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
-            WHEN h.token < 0 THEN h.owner = :owner OR h.expires_at <= {{now}} - 86400000000
-            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN 1
-            ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END /*M! AND @@in_transaction = 1 */;
+            WHEN h.token < 0
+              THEN h.acquired_at <= {{now}} - 86400000000
+                   OR h.acquired_at < (SELECT t.acquired_at FROM (SELECT m.acquired_at FROM {{holder}} m
+                                                                   WHERE m.name = :name AND m.token < 0
+                                                                   ORDER BY m.acquired_at DESC LIMIT 100, 1) t)
+            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.token = 0 OR h.expires_at > {{now}}
+            ELSE h.token = 0 AND GREATEST(h.expires_at, h.reopens_at) <= {{now}} END /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease), h.lease_us = GREATEST(h.lease_us, :lease)
  WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
@@ -304,7 +309,8 @@ SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AN
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
-UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name SET h.gate = '-', h.token = -h.token, h.permits = 0
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name
+   SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
    AND h.token > 0 AND h.expires_at <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name
@@ -377,6 +383,12 @@ SELECT h.name, h.owner, h.node, h.label, ABS(h.token), {{now}} - h.expires_at, 1
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND ABS(token) = :token AND expires_at = :expires_at
    AND GREATEST(expires_at, reopens_at) <= {{now}};
+
+-- name: drop_forced(name, token)
+-- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
+DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.actor = h.gate
+ WHERE h.name = :name AND l.owner IS NULL AND l.token = :token AND l.ended_token = l.token AND l.outcome = 'forced'
+   AND h.expires_at > l.expires_at;
 
 -- name: has_holder(name, owner, token) -> fresh
 SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND ABS(token) = :token;

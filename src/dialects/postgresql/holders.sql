@@ -13,11 +13,12 @@
 -- transaction: xmax) takes out who is counted no more, and adds the holder where it may come in; then the gate says so. The
 -- answer is the token; 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
--- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
--- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
--- the actor) is in: the others of its node are out.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
+-- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
+-- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
+-- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
+-- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
+-- there, unless its engine (the first half of the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name::text, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT FROM {{lock}} AS l WHERE l.name = :name::text)
@@ -25,7 +26,7 @@ ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l
  WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= {{now}} 
         OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
-UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM {{lock}} AS l
+UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text AND h.token > 0
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
@@ -34,9 +35,12 @@ DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
-            WHEN h.token < 0 THEN h.owner = :owner::text OR h.expires_at <= {{now}} - 86400000000
-            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN true
-            ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END;
+            WHEN h.token < 0
+              THEN h.acquired_at <= {{now}} - 86400000000
+                   OR h.acquired_at < (SELECT m.acquired_at FROM {{holder}} AS m WHERE m.name = :name::text AND m.token < 0
+                                        ORDER BY m.acquired_at DESC OFFSET 100 LIMIT 1)
+            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.token = 0 OR h.expires_at > {{now}}
+            ELSE h.token = 0 AND greatest(h.expires_at, h.reopens_at) <= {{now}} END;
 UPDATE {{holder}} AS h
    SET expires_at = greatest(h.expires_at, {{now}} + :lease::bigint), lease_us = greatest(h.lease_us, :lease::bigint)
   FROM {{lock}} AS l
@@ -301,7 +305,7 @@ WITH l AS (
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
-dead AS (UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM l
+dead AS (UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM l
           WHERE h.name = l.name AND h.gate <> l.owner AND h.token > 0 AND h.expires_at <= {{now}}),
 old AS (DELETE FROM {{holder}} AS h USING l
          WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner AND h.token >= 0
@@ -361,6 +365,12 @@ SELECT h.name, h.owner, h.node, h.label, abs(h.token), n.now - h.expires_at, 1::
 DELETE FROM {{holder}}
  WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint AND expires_at = :expires_at::bigint
    AND greatest(expires_at, reopens_at) <= {{now}};
+
+-- name: drop_forced(name, token)
+-- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
+DELETE FROM {{holder}} AS h USING {{lock}} AS l
+ WHERE l.name = :name::text AND l.owner IS NULL AND l.token = :token::bigint AND l.ended_token = l.token
+   AND l.outcome = 'forced' AND h.name = l.name AND h.gate = l.actor AND h.expires_at > l.expires_at;
 
 -- name: has_holder(name, owner, token)
 SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint;

@@ -12,15 +12,16 @@
 -- Makes the gate where there is none, takes out who is counted no more, and adds the holder where it may come in; then the
 -- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
--- nobody, and only go with the others of their gate. Whose lease was over stays, with a token below 0 and a gate that is none,
--- for the reaper to tell of; but for a day. Tickets are as in acquire, but for who comes in where its node is
--- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
--- the actor) is in: the others of its node are out.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
+-- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
+-- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
+-- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
+-- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
+-- there, unless its engine (the first half of the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
-UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0 FROM {{lock}} AS l
+UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM {{lock}} AS l
  WHERE l.name = :name AND h.name = l.name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
             ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
@@ -32,9 +33,13 @@ DELETE FROM {{holder}}
                 WHERE l.name = :name
                   AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= {{now}}
                            WHEN {{holder}}.token < 0
-                             THEN {{holder}}.owner = :owner OR {{holder}}.expires_at <= {{now}} - 86400000000
-                           WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR {{holder}}.gate <> l.owner THEN 1
-                           ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END);
+                             THEN {{holder}}.acquired_at <= {{now}} - 86400000000
+                                  OR {{holder}}.acquired_at < (SELECT m.acquired_at FROM {{holder}} AS m
+                                                                WHERE m.name = :name AND m.token < 0
+                                                                ORDER BY m.acquired_at DESC LIMIT 1 OFFSET 100)
+                           WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR {{holder}}.gate <> l.owner
+                             THEN {{holder}}.token = 0 OR {{holder}}.expires_at > {{now}}
+                           ELSE {{holder}}.token = 0 AND max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END);
 UPDATE {{holder}} SET expires_at = max(expires_at, {{now}} + :lease), lease_us = max(lease_us, :lease)
  WHERE name = :name AND owner = :owner AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
@@ -236,7 +241,7 @@ SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
-UPDATE {{holder}} SET gate = '-', token = -token, permits = 0
+UPDATE {{holder}} SET gate = '-', token = -token, permits = 0, acquired_at = {{now}}
  WHERE name = :name AND token > 0 AND expires_at <= {{now}}
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 DELETE FROM {{holder}}
@@ -297,6 +302,14 @@ SELECT h.name, h.owner, h.node, h.label, abs(h.token), t.now - h.expires_at, 1, 
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND abs(token) = :token AND expires_at = :expires_at
    AND max(expires_at, reopens_at) <= {{now}};
+
+-- name: drop_forced(name, token)
+-- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
+DELETE FROM {{holder}}
+ WHERE name = :name
+   AND EXISTS (SELECT 1 FROM {{lock}} AS l
+                WHERE l.name = :name AND l.owner IS NULL AND l.token = :token AND l.ended_token = l.token
+                  AND l.outcome = 'forced' AND {{holder}}.gate = l.actor AND {{holder}}.expires_at > l.expires_at);
 
 -- name: has_holder(name, owner, token)
 SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND abs(token) = :token;

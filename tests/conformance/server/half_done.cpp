@@ -150,7 +150,7 @@ TEST_CASE("at whatever of its writes the session ends of who comes in or lets go
   };
   const Write writes[]{
       {"resource_lock_holder", "INSERT", false, false}, {"resource_lock", "UPDATE", false, false},
-      {"resource_lock_holder", "DELETE", false, true},  {"resource_lock_holder", "INSERT", false, true},
+      {"resource_lock_holder", "UPDATE", false, true},  {"resource_lock_holder", "INSERT", false, true},
       {"resource_lock", "UPDATE", true, false},         {"resource_lock_holder", "DELETE", true, false}};
   for (const auto& [name, mode] : ways) {
     for (const auto& write : writes) {
