@@ -6,8 +6,10 @@
 #include "store/holder_rows.hpp"
 #include "store/installation.hpp"
 #include "store/renewals.hpp"
+#include "types/clock.hpp"
 #include "types/owner.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +20,8 @@ namespace {
 
 // As long as the engine reckons with a late attempt.
 constexpr Duration refused_for = std::chrono::hours{1};
+
+constexpr Duration longest_clearing = std::chrono::seconds{2};
 
 // What an answer says that is to be repeated.
 std::int64_t proved(std::int64_t answer) {
@@ -40,7 +44,8 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       holder_lease_(all.at("holder_lease", {"name", "owner", "token"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
-      drop_forced_(all.at("drop_forced", {"name", "token"})),
+      gate_(all.at("gate", {"name", "token"})),
+      drop_gate_(all.at("drop_gate", {"name", "gate"})),
       on_connection_(std::move(on_connection)),
       notify_(std::move(notify)) {}
 
@@ -103,11 +108,20 @@ void Holders::withdraw(std::string_view name, std::string_view owner, Token kept
   drop(name, owner, -number(kept), refused_for, deadline);
 }
 
-void Holders::drop_forced(std::string_view name, Token token, Deadline deadline) const {
+std::string Holders::gate(std::string_view name, Token token, Deadline deadline) const {
+  std::string gate;
   const std::array<Argument, 2> arguments{name, number(token)};
+  ask(gate_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) gate = answer.text(0, 0);
+  });
+  return gate;
+}
+
+void Holders::drop_gate(std::string_view name, std::string_view gate, Deadline deadline) const noexcept {
+  const std::array<Argument, 2> arguments{name, gate};
   try {
-    ask(drop_forced_, arguments, deadline, [](const Answer&) {});
-  } catch (const Failure&) {  // the name is free all the same; the reaper tells of them as of others
+    ask(drop_gate_, arguments, Deadline(std::min(deadline.at(), later(BootClock::now(), longest_clearing)), deadline.stop()), [](const Answer&) {});
+  } catch (...) {  // the name is free all the same; the reaper tells of them as of others
   }
 }
 

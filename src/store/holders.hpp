@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,8 +49,10 @@ class Holders {
   // there are others.
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
-  // Those who lived when a name was freed by force under this token. Where it fails they are told of as dead.
-  void drop_forced(std::string_view name, Token token, Deadline deadline) const;
+  // Under which owner the name is held by several, with this token; empty: it is not.
+  std::string gate(std::string_view name, Token token, Deadline deadline) const;
+  // Those who lived when their gate was ended by force. Where it fails they are told of as dead.
+  void drop_gate(std::string_view name, std::string_view gate, Deadline deadline) const noexcept;
 
  private:
   using Read = std::function<void(const Answer&)>;
@@ -59,7 +62,7 @@ class Holders {
             Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
-      &adopt_holder_, &look_to_join_, &holder_lease_, &downgrade_, &upgrade_, &drop_forced_;
+      &adopt_holder_, &look_to_join_, &holder_lease_, &downgrade_, &upgrade_, &gate_, &drop_gate_;
   const OnConnection on_connection_;
   const Notify notify_;
 };

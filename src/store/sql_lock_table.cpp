@@ -173,8 +173,9 @@ class SqlLockTable final : public LockTable {
   }
 
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
+    const auto gate = holders_->gate(name, seen, deadline);
     const bool done = freed(ask_->force_release, {name, number(seen), reason}, deadline);
-    holders_->drop_forced(name, Token{number(seen) + 1}, deadline);
+    if (done && !gate.empty()) holders_->drop_gate(name, gate, deadline);
     return done;
   }
 

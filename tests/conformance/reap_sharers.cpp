@@ -1,4 +1,5 @@
-// Of each who died while it shared a name the reaper tells, once, whoever came in before it came by; and of nobody else.
+// Of each who died while it shared a name the reaper tells, once, whoever came in before it came by; and of
+// nobody else.
 #include "support/event_log.hpp"
 #include "support/hands.hpp"
 #include "support/readers.hpp"
@@ -6,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -189,7 +191,41 @@ TEST_CASE(
         identity(number) + "', '-', -1, 'shared', acquired_at + " + std::to_string(number) +
         ", 1 FROM resource_lock WHERE name = 'a'");
   somebody_comes();
-  CHECK(holders(database) == 101);
-  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE owner > '" + identity(9) + "'") ==
-        101);
+  CHECK(holders(database) == 100);
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE owner > '" + identity(10) + "'") ==
+        100);
+}
+
+TEST_CASE("of very many who died at once each is told of, although others share the name by now") {
+  Database database;
+  auto engine = apart(database);
+  static_cast<void>(engine.lock("a", held_as(Mode::shared)).detach());
+  database.admin().run("UPDATE resource_lock SET token = 1000 WHERE name = 'a'");
+  for (int number = 1; number <= 150; ++number)
+    database.admin().run(
+        "INSERT INTO resource_lock_holder (name, owner, gate, node, token, mode, acquired_at, expires_at) SELECT name, "
+        "'" +
+        identity(number) + "', owner, 'node', token - " + std::to_string(number) +
+        ", mode, acquired_at, expires_at FROM resource_lock WHERE name = 'a'");
+  database.admin().expire("a");
+  const auto next = engine.lock("a", held_as(Mode::shared));
+  CHECK(holders(database) == 152);
+  CHECK(engine.reap().abandoned == 151);
+}
+
+TEST_CASE("who waited while a name was freed by force has it, and who lived then is not told of as dead") {
+  Database database;
+  auto one = apart(database), other = apart(database);
+  auto forced = one.lock("a", held_as(Mode::shared));
+  auto waiting = std::async(std::launch::async, [&] {
+    return answered([&] { return other.try_lock_for("a", far_longer(), {.lease = 1h, .renew = false}); });
+  });
+  CHECK(eventually([&] { return !other.waiters("a").empty(); }));
+  REQUIRE(other.force_release("a", forced.token()));
+  auto next = waiting.get();
+  REQUIRE(next);
+  CHECK(holders(database) == 0);
+  CHECK(next->release() == Released::freed);
+  CHECK(told_of(database).empty());
+  CHECK(forced.release() == Released::was_lost);
 }

@@ -528,24 +528,32 @@ ELSE h.token = 0 AND GREATEST
 ELSE GREATEST
 
 -- mutant: forced_told_as_dead
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND h.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
- AND false
+ AND expires_at > {{now}} AND false
 
 -- mutant: dead_not_told_after_force
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND h.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
+
+
+-- mutant: marks_unbounded
+-- statement: add_holder
+-- from:
+OR h.acquired_at < (SELECT
+-- to:
+OR false AND h.acquired_at < (SELECT
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade
 -- from:
-AND h.gate <> '' AND h.token >= 0
+AND (h.token = 0 OR h.token > 0 AND h.expires_at > {{now}})
 -- to:
-AND h.gate <> ''
+AND true
 
 -- mutant: permits_uncounted
 -- statement: add_holder

@@ -490,25 +490,32 @@ ELSE h.token = 0 AND greatest
 ELSE greatest
 
 -- mutant: forced_told_as_dead
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND h.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
- AND false
+ AND expires_at > {{now}} AND false
 
 -- mutant: dead_not_told_after_force
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND h.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
+
+
+-- mutant: marks_unbounded
+-- statement: add_holder
+-- from:
+OR h.acquired_at < (SELECT
+-- to:
+OR false AND h.acquired_at < (SELECT
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade
 -- from:
-AND h.gate <> l.owner AND h.token >= 0
-           AND (h.token = 0 OR h.expires_at > {{now}})
+AND (h.token = 0 OR h.token > 0 AND h.expires_at > {{now}})
 -- to:
-AND h.gate <> l.owner
+AND true
 
 -- mutant: permits_uncounted
 -- statement: add_holder

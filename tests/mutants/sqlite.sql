@@ -378,32 +378,33 @@ THEN {{holder}}.acquired_at <= {{now}} - 86400000000
 -- to:
 THEN 1
 
--- mutant: cleared_between
--- statement: add_holder
--- from:
-ELSE {{holder}}.token = 0 AND max
--- to:
-ELSE max
-
 -- mutant: forced_told_as_dead
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND {{holder}}.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
- AND 0
+ AND expires_at > {{now}} AND 0
 
 -- mutant: dead_not_told_after_force
--- statement: drop_forced
+-- statement: drop_gate
 -- from:
- AND {{holder}}.expires_at > l.expires_at
+ AND expires_at > {{now}}
 -- to:
+
+
+-- mutant: marks_unbounded
+-- statement: add_holder
+-- from:
+OR {{holder}}.acquired_at < (SELECT
+-- to:
+OR 0 AND {{holder}}.acquired_at < (SELECT
 
 -- mutant: cleared_untold_by_downgrade
 -- statement: downgrade
 -- from:
-AND gate <> '' AND token >= 0
+AND (token = 0 OR token > 0 AND expires_at > {{now}})
 -- to:
-AND gate <> ''
+AND 1
 
 -- mutant: permits_uncounted
 -- statement: add_holder

@@ -16,7 +16,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <limits>
@@ -221,38 +221,46 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   std::optional<Engine> engine;
   std::optional<Lock> lock;
   Refusal refusal;
-  const int ended_by = wait_and_go_on(signals, [&](const std::stop_token& stop) {
+  const auto name = asking_.name();
+  const auto ask_for_it = [&](const std::stop_token& stop) {
     engine.emplace(url, options);
-    lock = ask(*engine, asking_.name(), asking_.wait(), lock_options, stop, refusal);
-  });
-  if (ended_by != 0) return 128 + ended_by;  // first released, if it was granted at that moment
+    lock = ask(*engine, name, asking_.wait(), lock_options, stop, refusal);
+  };
+  // A grant that nobody learns of lasts as long as its lease: its answer is worth waiting for.
+  const auto leave = [&](int signal) {
+    signals.restore(signal);
+    console.warning(fmt::format("the database has not answered: \"{}\" may be held now; see dlock inspect", name));
+  };
+  const int ended_by = wait_and_go_on(signals, ask_for_it, leave, std::chrono::milliseconds{900});
+  if (ended_by != 0) {
+    signals.restore(ended_by);
+    if (lock) give_back(*lock, console);
+    return 128 + ended_by;
+  }
   if (lock) return hand_out(*lock, *lock_options.lease, signals, console);
-  signals.give_back();
+  signals.restore();
   say_busy(refusal.holder, console);
   return number(Exit::busy);
 }
 
-int Single::hand_out(Lock& lock, Duration ttl, const Signals& signals, Console& console) const {
-  std::atomic<bool> decided = false;  // what becomes of the lock, by whoever comes first
-  int code = number(Exit::ok);
-  const auto give_back = [&] {
-    if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
-  };
-  const auto tell = [&](const std::stop_token&) {
+void Single::give_back(Lock& lock, Console& console) {
+  if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
+  else console.warning("nobody learns the token, and the lock may be held still: see dlock inspect");
+}
+
+int Single::hand_out(Lock& lock, Duration ttl, const Signals& signals, Console& console) {
+  signals.interrupt_writes();
+  if (Signals::received() == 0) {
     print_grant(lock, ttl, console);
-    if (decided.exchange(true)) return;
     if (console.unwritten() == 0) {
+      Signals::forget();  // one that comes when the token is read is too late
       lock.detach();
-    } else {
-      give_back();
-      code = number(Exit::database);
+      return number(Exit::ok);
     }
-  };
-  // A signal that comes when the token is read is too late.
-  wait_for(signals, tell, [&](int) {
-    if (!decided.exchange(true)) give_back();
-  });
-  return code;
+  }
+  give_back(lock, console);
+  if (const int signal = Signals::received(); signal != 0) ::_exit(128 + signal);
+  return number(Exit::database);
 }
 
 void Single::print_grant(const Lock& lock, Duration ttl, Console& console) {

@@ -37,7 +37,8 @@ class Single {
   int force(Engine& engine, Console& console) const;
   // The grant is handed to the caller by its output only, so a signal or a broken pipe gives it back.
   int acquire(const std::string& url, const EngineOptions& options, const Signals& signals, Console& console) const;
-  int hand_out(Lock& lock, Duration ttl, const Signals& signals, Console& console) const;
+  static int hand_out(Lock& lock, Duration ttl, const Signals& signals, Console& console);
+  static void give_back(Lock& lock, Console& console);
   static void print_grant(const Lock& lock, Duration ttl, Console& console);
   int not_the_holder(const std::optional<Holder>& row, Console& console) const;
 

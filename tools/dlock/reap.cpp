@@ -160,11 +160,11 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   int ended_by = 0;
   try {
     ended_by = wait_for(signals, reap, [&](int) {
+      print_so_far();
       if (settling)
         console.warning(
             "the database has not answered: one lease more than is shown may be settled; dlock list --state free "
             "tells who had a lock last");
-      print_so_far();
     });
   } catch (...) {
     print_so_far();

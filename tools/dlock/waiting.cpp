@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,11 +21,11 @@
 namespace dlock::tools {
 namespace {
 
-constexpr int patience_ms = 80;  // with a statement under way, before this process leaves without its answer
-constexpr unsigned last_words_s = 1;
+constexpr unsigned exit_grace_s = 1;
+constexpr int interrupts_a_second = 20;
 
 // The first signal that came once the signals were given back, or before; 0: none.
-std::atomic<int> leaves_for{0};
+std::atomic<int> exit_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);  // asked by handlers
 
 struct Work {
@@ -44,18 +45,39 @@ struct Work {
   std::exception_ptr error{};
 };
 
-void end_unread(int) { ::_exit(128 + leaves_for.load()); }
+void exit_now(int number) {
+  const int first = exit_signal.load();
+  ::_exit(128 + (first != 0 ? first : number));
+}
 
 // Only the first counts: whoever ends a group of processes may send one twice.
 void end_soon(int number) {
   int none = 0;
-  if (number != 0 && leaves_for.compare_exchange_strong(none, number)) ::alarm(last_words_s);
+  if (number != 0 && exit_signal.compare_exchange_strong(none, number)) ::alarm(exit_grace_s);
 }
 
-void handle(int number, void (*handler)(int)) {
+// So often that a write which began between two of them does not stay.
+void set_interrupts(int times_a_second) {
+  itimerval timer{};
+  if (times_a_second > 0) timer.it_interval.tv_usec = timer.it_value.tv_usec = 1'000'000 / times_a_second;
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+std::atomic<int> interrupts{0};
+
+void interrupt(int number) {
+  if (++interrupts > interrupts_a_second) exit_now(number);
+}
+
+void begin_interrupts(int number) {
+  int none = 0;
+  if (exit_signal.compare_exchange_strong(none, number)) set_interrupts(interrupts_a_second);
+}
+
+void handle(int number, void (*handler)(int), int flags) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // what is being written is written on
+  action.sa_flags = flags;
   sigfillset(&action.sa_mask);
   ::sigaction(number, &action, nullptr);
 }
@@ -91,26 +113,47 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
-  give_back();
+  restore();
   ::close(descriptor_);
 }
 
-void Signals::give_back(int received) const noexcept {
+void Signals::restore(int received) const noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
     if (number == SIGHUP && hangup_ignored_) continue;
-    handle(number, end_soon);
+    handle(number, end_soon, SA_RESTART);  // what is being written is written on
     sigaddset(&set, number);
   }
-  handle(SIGALRM, end_unread);
+  handle(SIGALRM, exit_now, SA_RESTART);
   sigaddset(&set, SIGALRM);
+  if (sigismember(&before_, SIGTSTP) == 0) sigaddset(&set, SIGTSTP);
   end_soon(received);
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+void Signals::interrupt_writes() const noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+    if (number == SIGHUP && hangup_ignored_) continue;
+    handle(number, begin_interrupts, 0);
+    sigaddset(&set, number);
+  }
+  handle(SIGALRM, interrupt, 0);
+  sigaddset(&set, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+int Signals::received() noexcept { return exit_signal.load(); }
+
+void Signals::forget() noexcept {
+  set_interrupts(0);
+  exit_signal = 0;
+}
+
 int wait_and_go_on(const Signals& signals, const std::function<void(std::stop_token)>& task,
-                   const std::function<void(int)>& farewell) {
+                   const std::function<void(int)>& farewell, std::chrono::milliseconds patience) {
   Work work;
   std::jthread thread([&work, &task](const std::stop_token& stop) {
     try {
@@ -126,7 +169,7 @@ int wait_and_go_on(const Signals& signals, const std::function<void(std::stop_to
     ended_by = ending_signal(signals.descriptor());
     if (ended_by == 0) continue;
     thread.request_stop();
-    if (work.is_done(patience_ms)) break;
+    if (work.is_done(static_cast<int>(patience.count()))) break;
     // What hangs now may be granted yet; then the lock ends with its lease.
     if (farewell) farewell(ended_by);
     ::_exit(128 + ended_by);
@@ -141,13 +184,13 @@ int wait_for(const Signals& signals, const std::function<void(std::stop_token)>&
              const std::function<void(int)>& farewell) {
   try {
     const int ended_by = wait_and_go_on(signals, task, [&](int signal) {
-      signals.give_back(signal);
+      signals.restore(signal);
       if (farewell) farewell(signal);
     });
-    signals.give_back(ended_by);
+    signals.restore(ended_by);
     return ended_by;
   } catch (...) {
-    signals.give_back();
+    signals.restore();
     throw;
   }
 }

@@ -1,6 +1,7 @@
 // How a tool waits for a lock without being deaf to signals.
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <stop_token>
@@ -23,7 +24,14 @@ class Signals {
   // For a command that has only to say yet what came of it, to a reader that may not read. From now on HUP, INT, QUIT
   // or TERM leaves it a second for that; then this process leaves with 128 + n. `received`: the signal that has come
   // already, whose second begins now; 0: none has. Needs no thread.
-  void give_back(int received = 0) const noexcept;
+  void restore(int received = 0) const noexcept;
+  // For a command that has to know whether what it writes was read. From now on HUP, INT, QUIT or TERM interrupts the
+  // write(2) that this thread is in (EINTR), and those that it begins; after a second this process leaves with 128 + n.
+  void interrupt_writes() const noexcept;
+  // The signal that has come since; 0: none has.
+  static int received() noexcept;
+  // That it has, and that it ends this process.
+  static void forget() noexcept;
 
  private:
   sigset_t before_{};
@@ -32,7 +40,7 @@ class Signals {
 };
 
 // Runs `work` on a thread of its own until it is done, or HUP, INT, QUIT or TERM arrives: then its token is stopped.
-// Answers 0, or the signal, also if the work came to its end together with it. If the work does not end at once,
+// Answers 0, or the signal, also if the work came to its end together with it. If the work does not end within 80 ms,
 // `farewell` is called with the signal and this process leaves with 128 + n, whatever the database is doing.
 // Exceptions of `work` come out here. However it ends, also for the farewell, the signals are given back: what is left
 // to be done is to say what came of the work, and to leave.
@@ -40,7 +48,9 @@ int wait_for(const Signals& signals, const std::function<void(std::stop_token)>&
              const std::function<void(int)>& farewell = {});
 
 // The same for a command that has more to do afterwards, and gives the signals back later: meanwhile they are blocked.
+// `patience`: for how long the statement under way is waited for.
 int wait_and_go_on(const Signals& signals, const std::function<void(std::stop_token)>& work,
-                   const std::function<void(int)>& farewell = {});
+                   const std::function<void(int)>& farewell = {},
+                   std::chrono::milliseconds patience = std::chrono::milliseconds{80});
 
 }  // namespace dlock::tools

@@ -26,11 +26,11 @@
 -- more by the same owner, or late: it has the same token, and its lease ends no sooner; who has given it back (a row
 -- without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
--- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
--- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
--- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
--- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
--- there, unless its engine (the first half of the actor) is in: the others of its node are out.
+-- by nobody, and only go with the others of their gate. Whose lease was over is marked for the reaper: its gate is '-', its
+-- token negated, its acquired_at the moment of that. It stays for a day at most, and so do the newest 100 of a name. Each
+-- statement has a moment of its own: what was not over at that of the mark is left. Tickets are as in acquire, but for who
+-- comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless
+-- its engine (the first half of the actor) is in: the others of its node are out.
 START TRANSACTION;
 SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0,
     @dlock_came = 0, @dlock_now = {{now}};
@@ -52,7 +52,7 @@ DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
               THEN h.acquired_at <= {{now}} - 86400000000
                    OR h.acquired_at < (SELECT t.acquired_at FROM (SELECT m.acquired_at FROM {{holder}} m
                                                                    WHERE m.name = :name AND m.token < 0
-                                                                   ORDER BY m.acquired_at DESC LIMIT 100, 1) t)
+                                                                   ORDER BY m.acquired_at DESC LIMIT 99, 1) t)
             WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.token = 0 OR h.expires_at > {{now}}
             ELSE h.token = 0 AND GREATEST(h.expires_at, h.reopens_at) <= {{now}} END /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
@@ -304,8 +304,8 @@ UPDATE {{lock}} l
 SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet matched
--- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it
+-- is in already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
@@ -314,7 +314,8 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
    AND h.token > 0 AND h.expires_at <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name
- WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' AND h.gate <> '' AND h.token >= 0 /*M! AND @@in_transaction = 1 */;
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' AND h.gate <> ''
+   AND (h.token = 0 OR h.token > 0 AND h.expires_at > {{now}}) /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, GREATEST(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us
@@ -384,11 +385,13 @@ DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND ABS(token) = :token AND expires_at = :expires_at
    AND GREATEST(expires_at, reopens_at) <= {{now}};
 
--- name: drop_forced(name, token)
--- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
-DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.actor = h.gate
- WHERE h.name = :name AND l.owner IS NULL AND l.token = :token AND l.ended_token = l.token AND l.outcome = 'forced'
-   AND h.expires_at > l.expires_at;
+-- name: gate(name, token)
+-- Under which owner a name is held by several, if it is, and with this token.
+SELECT l.owner FROM {{lock}} l WHERE l.name = :name AND l.token = :token AND l.owner IS NOT NULL AND l.mode <> '';
+
+-- name: drop_gate(name, gate)
+-- Those who lived when their gate was ended by force: nobody tells of them as dead.
+DELETE FROM {{holder}} WHERE name = :name AND gate = :gate AND expires_at > {{now}};
 
 -- name: has_holder(name, owner, token) -> fresh
 SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND ABS(token) = :token;

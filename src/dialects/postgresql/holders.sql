@@ -14,11 +14,11 @@
 -- answer is the token; 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
--- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
--- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
--- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
--- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
--- there, unless its engine (the first half of the actor) is in: the others of its node are out.
+-- by nobody, and only go with the others of their gate. Whose lease was over is marked for the reaper: its gate is '-', its
+-- token negated, its acquired_at the moment of that. It stays for a day at most, and so do the newest 100 of a name. Each
+-- statement has a moment of its own: what was not over at that of the mark is left. Tickets are as in acquire, but for who
+-- comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless
+-- its engine (the first half of the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name::text, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT FROM {{lock}} AS l WHERE l.name = :name::text)
@@ -26,7 +26,7 @@ ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l
  WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= {{now}} 
         OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
-UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM {{lock}} AS l
+UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = (SELECT {{now}}) FROM {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text AND h.token > 0
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
@@ -38,7 +38,7 @@ DELETE FROM {{holder}} AS h USING {{lock}} AS l
             WHEN h.token < 0
               THEN h.acquired_at <= {{now}} - 86400000000
                    OR h.acquired_at < (SELECT m.acquired_at FROM {{holder}} AS m WHERE m.name = :name::text AND m.token < 0
-                                        ORDER BY m.acquired_at DESC OFFSET 100 LIMIT 1)
+                                        ORDER BY m.acquired_at DESC OFFSET 99 LIMIT 1)
             WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.token = 0 OR h.expires_at > {{now}}
             ELSE h.token = 0 AND greatest(h.expires_at, h.reopens_at) <= {{now}} END;
 UPDATE {{holder}} AS h
@@ -297,19 +297,20 @@ SELECT CASE WHEN count(*) = 1 THEN 1
 SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name::text AND h.owner = :owner::text AND h.token = :token::bigint;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease)
--- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token, and whether somebody waits.
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it
+-- is in already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token, and
+-- whether somebody waits.
 WITH l AS (
   UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
          expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
-dead AS (UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM l
+dead AS (UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = (SELECT {{now}}) FROM l
           WHERE h.name = l.name AND h.gate <> l.owner AND h.token > 0 AND h.expires_at <= {{now}}),
 old AS (DELETE FROM {{holder}} AS h USING l
-         WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner AND h.token >= 0
-           AND (h.token = 0 OR h.expires_at > {{now}})),
+         WHERE h.name = l.name AND h.gate <> '' AND h.gate <> l.owner
+           AND (h.token = 0 OR h.token > 0 AND h.expires_at > {{now}})),
 first AS (
   INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
   SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, {{now}}, l.expires_at, l.reopens_at,
@@ -366,11 +367,14 @@ DELETE FROM {{holder}}
  WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint AND expires_at = :expires_at::bigint
    AND greatest(expires_at, reopens_at) <= {{now}};
 
--- name: drop_forced(name, token)
--- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
-DELETE FROM {{holder}} AS h USING {{lock}} AS l
- WHERE l.name = :name::text AND l.owner IS NULL AND l.token = :token::bigint AND l.ended_token = l.token
-   AND l.outcome = 'forced' AND h.name = l.name AND h.gate = l.actor AND h.expires_at > l.expires_at;
+-- name: gate(name, token)
+-- Under which owner a name is held by several, if it is, and with this token.
+SELECT l.owner FROM {{lock}} AS l
+ WHERE l.name = :name::text AND l.token = :token::bigint AND l.owner IS NOT NULL AND l.mode <> '';
+
+-- name: drop_gate(name, gate)
+-- Those who lived when their gate was ended by force: nobody tells of them as dead.
+DELETE FROM {{holder}} WHERE name = :name::text AND gate = :gate::text AND expires_at > {{now}};
 
 -- name: has_holder(name, owner, token)
 SELECT 1::bigint FROM {{holder}} WHERE name = :name::text AND owner = :owner::text AND abs(token) = :token::bigint;

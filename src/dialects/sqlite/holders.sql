@@ -13,11 +13,11 @@
 -- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
--- by nobody, and only go with the others of their gate. Whose lease was over stays for the reaper to tell of, with a token
--- below 0, a gate that is none, and since when it is so; but for a day, and where there are hundreds the newest alone. Each
--- statement has a moment of its own: what was not over at that of the first the second leaves. Tickets are as in acquire,
--- but for who comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own
--- there, unless its engine (the first half of the actor) is in: the others of its node are out.
+-- by nobody, and only go with the others of their gate. Whose lease was over is marked for the reaper: its gate is '-', its
+-- token negated, its acquired_at the moment of that. It stays for a day at most, and so do the newest 100 of a name. Each
+-- statement has a moment of its own: what was not over at that of the mark is left. Tickets are as in acquire, but for who
+-- comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless
+-- its engine (the first half of the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
@@ -36,7 +36,7 @@ DELETE FROM {{holder}}
                              THEN {{holder}}.acquired_at <= {{now}} - 86400000000
                                   OR {{holder}}.acquired_at < (SELECT m.acquired_at FROM {{holder}} AS m
                                                                 WHERE m.name = :name AND m.token < 0
-                                                                ORDER BY m.acquired_at DESC LIMIT 1 OFFSET 100)
+                                                                ORDER BY m.acquired_at DESC LIMIT 1 OFFSET 99)
                            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR {{holder}}.gate <> l.owner
                              THEN {{holder}}.token = 0 OR {{holder}}.expires_at > {{now}}
                            ELSE {{holder}}.token = 0 AND max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END);
@@ -239,13 +239,13 @@ UPDATE {{holder}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
 SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
--- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
--- already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it
+-- is in already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
 UPDATE {{holder}} SET gate = '-', token = -token, permits = 0, acquired_at = {{now}}
  WHERE name = :name AND token > 0 AND expires_at <= {{now}}
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 DELETE FROM {{holder}}
- WHERE name = :name AND gate <> '' AND token >= 0
+ WHERE name = :name AND gate <> '' AND (token = 0 OR token > 0 AND expires_at > {{now}})
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '');
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, max(l.expires_at, {{now}} + :lease),
@@ -303,13 +303,13 @@ DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND abs(token) = :token AND expires_at = :expires_at
    AND max(expires_at, reopens_at) <= {{now}};
 
--- name: drop_forced(name, token)
--- Those who lived when a name was freed by force under this token: nobody tells of them as dead.
-DELETE FROM {{holder}}
- WHERE name = :name
-   AND EXISTS (SELECT 1 FROM {{lock}} AS l
-                WHERE l.name = :name AND l.owner IS NULL AND l.token = :token AND l.ended_token = l.token
-                  AND l.outcome = 'forced' AND {{holder}}.gate = l.actor AND {{holder}}.expires_at > l.expires_at);
+-- name: gate(name, token)
+-- Under which owner a name is held by several, if it is, and with this token.
+SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name AND l.token = :token AND l.owner IS NOT NULL AND l.mode <> '';
+
+-- name: drop_gate(name, gate)
+-- Those who lived when their gate was ended by force: nobody tells of them as dead.
+DELETE FROM {{holder}} WHERE name = :name AND gate = :gate AND expires_at > {{now}};
 
 -- name: has_holder(name, owner, token)
 SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND abs(token) = :token;

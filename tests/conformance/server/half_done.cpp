@@ -150,8 +150,9 @@ TEST_CASE("at whatever of its writes the session ends of who comes in or lets go
   };
   const Write writes[]{
       {"resource_lock_holder", "INSERT", false, false}, {"resource_lock", "UPDATE", false, false},
-      {"resource_lock_holder", "UPDATE", false, true},  {"resource_lock_holder", "INSERT", false, true},
-      {"resource_lock", "UPDATE", true, false},         {"resource_lock_holder", "DELETE", true, false}};
+      {"resource_lock_holder", "UPDATE", false, true},  {"resource_lock_holder", "DELETE", false, true},
+      {"resource_lock_holder", "INSERT", false, true},  {"resource_lock", "UPDATE", true, false},
+      {"resource_lock_holder", "DELETE", true, false}};
   for (const auto& [name, mode] : ways) {
     for (const auto& write : writes) {
       if (write.beside_the_dead && mode != Mode::permits) continue;  // others are counted by nobody
@@ -163,6 +164,10 @@ TEST_CASE("at whatever of its writes the session ends of who comes in or lets go
         REQUIRE(dead.acquire());
         scene.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at WHERE owner = '" + dead.owner() +
                           "'");
+        // And one who has been seen dead for a day.
+        scene.admin().run(
+            "INSERT INTO resource_lock_holder (name, owner, gate, token, mode, acquired_at, expires_at) VALUES ('job', "
+            "'long ago', '-', -1, 'permits', 1, 1)");
       }
       const auto table = open_table(scene.database.server().url_to_hold_writes(), 1);
       auto who = hand(*table, 3, mode);

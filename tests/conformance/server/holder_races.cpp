@@ -193,29 +193,36 @@ TEST_CASE("of a reader and a writer who came to a locked name one has it when th
 }
 
 TEST_CASE("whose permit ends between two steps of one who comes in is taken out by the next, and each is told of") {
-  for (const bool somebody_lives : {false, true}) {
-    INFO("somebody else lives: " << somebody_lives);
-    ServerDatabase database;
-    auto engine = database->engine(patient());
-    const LockOptions one_of_four{.mode = Mode::permits, .limit = 4, .lease = 10min, .renew = false};
-    auto brief = one_of_four;
-    brief.lease = 1s * slowness();
-    std::optional<Lock> alive;
-    if (somebody_lives) alive = engine.lock("job", one_of_four);
-    std::string owners[2];
-    for (auto& owner : owners) owner = engine.lock("job", brief).detach().owner;
-    std::ranges::sort(owners);  // so that the first has been looked at when the next comer stops at the second
-    database->admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at WHERE owner = '" + owners[1] + "'");
-    Engine stopped(database.server().url_to_hold_writes(), patient());
-    database.server().hold_writes("resource_lock_holder", "UPDATE");
-    auto asked = std::async(std::launch::async, [&] { return stopped.try_lock("job", one_of_four); });
-    REQUIRE(eventually([&] { return database.server().holding_back(); }));
-    REQUIRE(eventually([&] { return engine.sharers("job").size() == (somebody_lives ? 1U : 0U); }));
-    database.server().let_go();
-    const auto next = asked.get();
-    REQUIRE(next);
-    CHECK(engine.try_lock("job", one_of_four));
-    CHECK(engine.reap().abandoned == 2);
-    CHECK(next->valid());
-  }
+  for (const bool somebody_lives : {false, true})
+    for (auto lease = 1s * slowness();; lease *= 2) {
+      INFO("somebody else lives: " << somebody_lives);
+      ServerDatabase database;
+      auto engine = database->engine(patient());
+      const LockOptions one_of_four{.mode = Mode::permits, .limit = 4, .lease = 10min, .renew = false};
+      auto brief = one_of_four;
+      brief.lease = lease;
+      std::optional<Lock> alive;
+      if (somebody_lives) alive = engine.lock("job", one_of_four);
+      std::string owners[2];
+      for (auto& owner : owners) owner = engine.lock("job", brief).detach().owner;
+      std::ranges::sort(owners);  // so that the first has been looked at when the next comer stops at the second
+      database->admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at WHERE owner = '" + owners[1] +
+                            "'");
+      Engine stopped(database.server().url_to_hold_writes(), patient());
+      database.server().hold_writes("resource_lock_holder", "UPDATE");
+      auto asked = std::async(std::launch::async, [&] { return stopped.try_lock("job", one_of_four); });
+      REQUIRE(eventually([&] { return database.server().holding_back(); }));
+      const std::size_t left = somebody_lives ? 1 : 0;
+      const bool stopped_before = engine.sharers("job").size() > left;
+      REQUIRE(eventually([&] { return engine.sharers("job").size() == left; }));
+      database.server().let_go();
+      const auto next = asked.get();
+      REQUIRE(next);
+      if (!stopped_before && lease < 1min) continue;  // it came too late on a busy machine
+      CHECK(stopped_before);
+      CHECK(engine.try_lock("job", one_of_four));
+      CHECK(engine.reap().abandoned == 2);
+      CHECK(next->valid());
+      break;
+    }
 }
