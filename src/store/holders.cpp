@@ -120,7 +120,9 @@ std::string Holders::gate(std::string_view name, Token token, Deadline deadline)
 void Holders::drop_gate(std::string_view name, std::string_view gate, Deadline deadline) const noexcept {
   const std::array<Argument, 2> arguments{name, gate};
   try {
-    ask(drop_gate_, arguments, Deadline(std::min(deadline.at(), later(BootClock::now(), longest_clearing)), deadline.stop()), [](const Answer&) {});
+    ask(drop_gate_, arguments,
+        Deadline(std::min(deadline.at(), later(BootClock::now(), longest_clearing)), deadline.stop()),
+        [](const Answer&) {});
   } catch (...) {  // the name is free all the same; the reaper tells of them as of others
   }
 }
