@@ -30,7 +30,7 @@ class Signals {
   void interrupt_writes() const noexcept;
   // The signal that has come since; 0: none has.
   static int received() noexcept;
-  // That it has, and that it ends this process.
+  // Forgets it: it does not end this process.
   static void forget() noexcept;
 
  private:
