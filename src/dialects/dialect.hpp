@@ -96,6 +96,10 @@ class Connection {
   // False while an answer to post() is still to come.
   virtual bool at_rest() const noexcept { return true; }
 
+  // Of one that is thrown away while a request on it has no answer: asks nothing more, and waits until the server has
+  // ended it. Whatever was sent has been done by then, or never will be. False: it has not been ended in time.
+  virtual bool drain(const Deadline&) noexcept { return true; }
+
   // Whether it can die without a sign, so that only silence tells.
   virtual bool can_stall() const noexcept { return true; }
 

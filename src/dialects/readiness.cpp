@@ -6,8 +6,10 @@
 #include "types/mutant.hpp"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <functional>
@@ -65,6 +67,18 @@ Unasked look_at_rest(int descriptor) noexcept {
   pollfd source{descriptor, POLLIN | POLLRDHUP, 0};
   if (::poll(&source, 1, 0) <= 0 || planted("ended_connection_used")) return Unasked::nothing;
   return (source.revents & ~POLLIN) != 0 ? Unasked::ended : Unasked::said_something;
+}
+
+bool drain(int descriptor, const Deadline& deadline) noexcept {
+  if (planted("unanswered_not_awaited")) return true;
+  ::shutdown(descriptor, SHUT_WR);
+  std::array<char, 4096> unwanted;
+  for (;;) {
+    const auto read = ::recv(descriptor, unwanted.data(), unwanted.size(), MSG_DONTWAIT);
+    if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) return true;
+    if (deadline.passed()) return false;
+    if (read < 0) wait_in_pieces(descriptor, POLLIN, deadline, longest_piece);
+  }
 }
 
 }  // namespace dlock::dialects

@@ -17,4 +17,8 @@ enum class Unasked {
 };
 Unasked look_at_rest(int descriptor) noexcept;
 
+// Tells the other end of a connection that nothing more comes, and reads what it says, which nobody wants, until it has
+// ended the connection too. False: not by then.
+bool drain(int descriptor, const Deadline& deadline) noexcept;
+
 }  // namespace dlock::dialects

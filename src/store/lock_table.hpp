@@ -151,6 +151,9 @@ class LockTable {
   // answer never came. If nobody holds the name, it remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
                         Token kept = {}) = 0;
+  // Waits until what was asked, and whose answer nobody has waited for, has been done or never will be: until then at
+  // most; an instant that has passed only looks.
+  virtual void drain(const Deadline&) {}
   virtual std::vector<Renewal> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Whether leases linger in this table: those of some engine do, or did. `tell`: those of the asker will.
   virtual bool lingering(bool /*tell*/, Deadline) { return false; }

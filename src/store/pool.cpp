@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <iterator>
 #include <stop_token>
 #include <utility>
 
@@ -60,7 +61,8 @@ bool harmless(Cause cause) noexcept {
 
 Pool::~Pool() {
   if (!fork_guard_.forked()) return;
-  for (auto& connection : idle_) static_cast<void>(connection.release());
+  for (auto* const left : {&idle_, &unanswered_ones_})
+    for (auto& connection : *left) static_cast<void>(connection.release());
 }
 
 // One thread's place in the queue. Its turn comes with a connection, or with the room to open one.
@@ -260,20 +262,24 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     static_cast<void>(connection.release());
     return;
   }
+  const bool late = failure && failure->cause() == Cause::timed_out && failure->may_have_run();
+  const bool owes =
+      (state == Loan::State::given_up || (state == Loan::State::broken && late)) && !connection->drain(Deadline::min());
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
   const MutexLock guard(mutex_);
   --lent_;
   note(state, std::move(failure));
+  auto& left = owes ? unanswered_ones_ : dropped;
   if (state == Loan::State::given_up) {
-    dropped.push_back(std::move(connection));
+    left.push_back(std::move(connection));
     --open_;
     admit();
   } else if (state == Loan::State::broken || (!connection->usable() && !planted("broken_connection_lent"))) {
     // What broke this one has most likely broken those that were idle meanwhile, too.
     failed_ = true;
     dropped.swap(idle_);
-    dropped.push_back(std::move(connection));
-    open_ -= static_cast<unsigned>(dropped.size());
+    open_ -= static_cast<unsigned>(dropped.size()) + 1;
+    left.push_back(std::move(connection));
     admit();
   } else if (waiters_.empty()) {
     // The last one used is the next, unless it has to wait for an answer first.
@@ -286,6 +292,23 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     first.turn = true;
     first.called.notify_one();
   }
+  if (unanswered_ones_.size() > limit_) {
+    dropped.push_back(std::move(unanswered_ones_.front()));
+    unanswered_ones_.erase(unanswered_ones_.begin());
+  }
+}
+
+void Pool::drain(const Deadline& deadline) {
+  std::vector<std::unique_ptr<dialects::Connection>> left;
+  {
+    const MutexLock guard(mutex_);
+    left.swap(unanswered_ones_);
+  }
+  std::erase_if(left, [&](const auto& connection) { return connection->drain(deadline); });
+  const MutexLock guard(mutex_);
+  left.insert(left.end(), std::make_move_iterator(unanswered_ones_.begin()),
+              std::make_move_iterator(unanswered_ones_.end()));
+  unanswered_ones_.swap(left);
 }
 
 }  // namespace dlock::store

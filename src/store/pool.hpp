@@ -117,6 +117,10 @@ class Pool {
   // See RoundTrip.
   Duration answer_time(Duration lock_wait) const noexcept { return round_trip_.answer_time(lock_wait); }
 
+  // Waits for those whose caller did not wait for the answer, and that were thrown away for it: what was asked on them
+  // has been done then, or never will be. Until then at most; an instant that has passed only looks.
+  void drain(const Deadline& deadline);
+
   // How it is used at this moment.
   struct Use {
     unsigned limit = 0, open = 0, in_use = 0, opening = 0;  // connections
@@ -151,6 +155,8 @@ class Pool {
   RoundTrip round_trip_;
   mutable AnnotatedMutex mutex_;
   std::vector<std::unique_ptr<dialects::Connection>> idle_ GUARDED_BY(mutex_);
+  // Given up while they owed an answer, beside the limit; the server may still be at work on them. The oldest first.
+  std::vector<std::unique_ptr<dialects::Connection>> unanswered_ones_ GUARDED_BY(mutex_);
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // each is on its thread's stack
   unsigned open_ GUARDED_BY(mutex_) = 0;            // idle, lent or being opened
   unsigned lent_ GUARDED_BY(mutex_) = 0;            // but for those that are still to be opened

@@ -290,6 +290,7 @@ class SqlLockTable final : public LockTable {
         deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
   }
 
+  void drain(const Deadline& deadline) override { pool_.drain(deadline); }
   Duration smallest_margin() const noexcept override { return dialect_.traits().smallest_margin; }
   Duration answer_time() const noexcept override { return pool_.answer_time(lock_wait_); }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }

@@ -40,6 +40,7 @@ class ServerConnection final : public Connection {
   void end_session(std::string_view session, Deadline deadline) override;
   bool usable() const noexcept override { return usable_; }
   bool at_rest() const noexcept override { return !unanswered_; }
+  bool drain(const Deadline& deadline) noexcept override;
   std::string server() const override;
 
   // For what only this dialect does: a text that was written here, and the answer of its last result with rows.

@@ -3,6 +3,7 @@
 #include "connection.hpp"
 
 #include "broken_pipe.hpp"
+#include "dialects/readiness.hpp"
 #include "faults.hpp"
 #include "greeting.hpp"
 #include "handshake.hpp"
@@ -277,6 +278,12 @@ void ServerConnection::close() noexcept {
   const ForkLock fork_lock;
   mysql_close(std::exchange(connection_, nullptr));
   for (auto& entry : prepared_) mysql_stmt_close(entry.prepared.handle);
+}
+
+bool ServerConnection::drain(const Deadline& deadline) noexcept {
+  usable_ = false;
+  const int socket = mysql_get_socket(connection_);
+  return socket < 0 || dialects::drain(socket, deadline);
 }
 
 std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {

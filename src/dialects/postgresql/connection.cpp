@@ -371,6 +371,12 @@ void ServerConnection::end_session(std::string_view session, Deadline deadline) 
          deadline);
 }
 
+bool ServerConnection::drain(const Deadline& deadline) noexcept {
+  usable_ = false;
+  const int socket = PQsocket(connection_.get());
+  return socket < 0 || dialects::drain(socket, deadline);
+}
+
 std::string ServerConnection::server() const { return server_name(connection_.get()); }
 
 }  // namespace dlock::dialects::postgresql

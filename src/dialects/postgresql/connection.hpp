@@ -41,6 +41,7 @@ class ServerConnection final : public Connection {
   bool usable() const noexcept override { return usable_; }
   Duration lock_wait() const noexcept override { return std::chrono::milliseconds{50}; }
   bool at_rest() const noexcept override { return !unanswered_; }
+  bool drain(const Deadline& deadline) noexcept override;
   std::string server() const override;
 
   // For what only this dialect does.

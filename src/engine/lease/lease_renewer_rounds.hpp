@@ -307,6 +307,7 @@ struct LeaseRenewer::State : Worker {
     if (!due) return;
     bool failed = false;
     try {
+      table->drain(Instant::min());
       const bool freed = free_leftover(*table, *due, [this] { return aside(); });
       due->freed = true;
       if (freed && !planted("freed_later_unheard")) queues->wake_head(due->name);
@@ -315,14 +316,17 @@ struct LeaseRenewer::State : Worker {
     leftovers.was_looked_for(*due, failed, BootClock::now());
   }
 
-  // At the end, when nobody is there to look for it later: what was given up may still be granted.
+  // At the end, when nobody is there to look for it later: what was given up may still be granted, so that comes first.
   void withdraw_leftovers() {
-    const auto until = ends_within(std::min(request_timeout, farewell));
+    if (no_leftovers()) return;
+    const auto patience = std::min(request_timeout, farewell);
+    table->drain(ends_within(patience));
+    const auto until = ends_within(patience);
     while (BootClock::now() < until) try {
         std::optional<Leftover> left;
         {
           const MutexLock guard(mutex);
-          left = leftovers.take_unfreed();
+          left = leftovers.take_newest();
         }
         if (!left) return;
         free_leftover(*table, *left, [until] { return until; });

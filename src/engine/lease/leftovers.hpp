@@ -62,14 +62,11 @@ class Leftovers {
     return leftover;
   }
 
-  // One that may hold its name now, to be forgotten.
-  std::optional<Leftover> take_unfreed() {
-    const auto found = std::find_if(all_.begin(), all_.end(), [](const WatchedLeftover& one) {
-      return !one.leftover.freed || one.leftover.mode != Mode::exclusive;
-    });
-    if (found == all_.end()) return std::nullopt;
-    auto leftover = std::move(found->leftover);
-    all_.erase(found);
+  // The newest, to be forgotten: what it is about is the likeliest to have been done since it was looked for.
+  std::optional<Leftover> take_newest() {
+    if (all_.empty()) return std::nullopt;
+    auto leftover = std::move(all_.back().leftover);
+    all_.pop_back();
     how_many_ = all_.size();
     return leftover;
   }

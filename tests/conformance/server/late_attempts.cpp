@@ -9,6 +9,9 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <optional>
+#include <stop_token>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -148,6 +151,38 @@ TEST_CASE("what is granted to a waiter that has given up is freed, though the lo
   const Stopwatch time;
   CHECK(late.other.try_lock_for("job", 60s));
   CHECK(time.elapsed() < 20s);
+}
+
+TEST_CASE("what a waiter that has given up may still be granted is freed, though its engine ends before that") {
+  for (const bool stopped : {false, true})
+    for (const auto mode : {Mode::exclusive, Mode::shared}) {
+      CAPTURE(stopped);
+      CAPTURE(mode);
+      Late late;
+      const LockOptions options{.mode = mode, .lease = lease};
+      std::optional<Engine> engine(
+          std::in_place, late.database.server().url_at(late.proxy.address()),
+          EngineOptions{.reentrance = Reentrance::none,
+                        .timeouts = {.request = 5s * slowness(), .release = 10s * slowness()}});
+      engine->try_lock("warm", options).reset();
+      auto lock = late.other.try_lock("job");
+      REQUIRE(lock);
+      late.proxy.hold_next_request();
+      std::stop_source stop;
+      auto waiter = std::async(std::launch::async, [&] {
+        return stopped ? engine->lock("job", options, stop.get_token())
+                       : engine->try_lock_for("job", patience, options);
+      });
+      REQUIRE(eventually([&] { return late.proxy.holds(); }));
+      stop.request_stop();
+      CHECK_FALSE(waiter.get());
+      CHECK(lock->release() == Released::freed);
+      auto ending = std::async(std::launch::async, [&] { engine.reset(); });
+      static_cast<void>(ending.wait_for(patience / 2));  // an engine that awaits nothing has ended by then
+      late.arrive();
+      ending.get();
+      CHECK(late.database->admin().held() == 0);
+    }
 }
 
 TEST_CASE("a waiter does not wait for itself: what its late attempt was granted is its own") {

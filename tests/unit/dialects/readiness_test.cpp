@@ -15,12 +15,15 @@
 #include <array>
 #include <future>
 #include <stop_token>
+#include <string>
 
 using namespace dlock::test;
 using namespace std::chrono_literals;
 using dlock::BootClock;
 using dlock::Deadline;
+using dlock::Instant;
 using dlock::later;
+using dlock::dialects::drain;
 using dlock::dialects::look_at_rest;
 using dlock::dialects::Unasked;
 using dlock::dialects::wait_until_ready;
@@ -83,6 +86,20 @@ TEST_CASE("a wait ends at once when its caller asks to stop, also where no descr
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &all) == 0);
   }
   CHECK(count_descriptors() == before);
+}
+
+TEST_CASE("what is said on a connection that is given up is read until the other end has ended it") {
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  CHECK_FALSE(drain(ends[0], Instant::min()));
+  CHECK(look_at_rest(ends[1]) == Unasked::ended);  // it is told that nothing more comes
+  const std::string answer(10'000, 'x');
+  REQUIRE(::send(ends[1], answer.data(), answer.size(), 0) == static_cast<ssize_t>(answer.size()));
+  CHECK_FALSE(drain(ends[0], later(BootClock::now(), 20ms)));
+  auto drained = std::async(std::launch::async, [&] { return drain(ends[0], Instant::max()); });
+  ::close(ends[1]);
+  CHECK(drained.get());
+  ::close(ends[0]);
 }
 
 TEST_CASE("the end of a connection is seen before anything is sent on it, also behind what was said before") {

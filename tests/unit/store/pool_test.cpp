@@ -21,6 +21,7 @@ struct Counts {
   int closed = 0;
   Duration lock_wait{};  // of all
   int unanswered = 0;    // the number of the one that owes an answer
+  bool at_work = false;  // the server, on all that were given up
 };
 
 class Idle final : public dialects::Connection {
@@ -36,6 +37,7 @@ class Idle final : public dialects::Connection {
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   bool usable() const noexcept override { return !broken_; }
   bool at_rest() const noexcept override { return number != counts_.unanswered; }
+  bool drain(const Deadline&) noexcept override { return !counts_.at_work; }
   std::string server() const override { return {}; }
   Duration lock_wait() const noexcept override { return counts_.lock_wait; }
 
@@ -113,6 +115,32 @@ TEST_CASE("a connection that broke is thrown away whatever is said of it") {
     loan.sound();
   }
   CHECK(bench.counts.closed == 1);
+}
+
+TEST_CASE("what was given up before its answer came is let go once the server is done with it, or when it is too many") {
+  Bench bench(2);
+  const Failure late(Cause::timed_out, "late", {}, true);
+  const auto give_up = [&](bool stopped) {
+    std::stop_source source;
+    const Deadline deadline(Instant::max(), source.get_token());
+    auto loan = bench.take();
+    if (stopped) source.request_stop();
+    loan->script("", deadline);  // an answer that is late leaves it broken
+    loan.failed(late, deadline);
+  };
+  for (const bool stopped : {true, false}) give_up(stopped);
+  CHECK(bench.counts.closed == 2);  // the server had ended them
+  bench.counts.at_work = true;
+  for (const bool stopped : {true, false}) give_up(stopped);
+  CHECK(bench.counts.closed == 2);
+  CHECK(bench.pool.use().open == 0);
+  bench.pool.drain(Instant::min());
+  CHECK(bench.counts.closed == 2);
+  give_up(true);
+  CHECK(bench.counts.closed == 3);  // the oldest
+  bench.counts.at_work = false;
+  bench.pool.drain(Instant::min());
+  CHECK(bench.counts.closed == 5);
 }
 
 TEST_CASE("no more than the limit are open, and the wait for one ends with the deadline") {
