@@ -44,10 +44,13 @@ Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>
   termios modes{};
   cfmakeraw(&modes);
   modes.c_lflag |= ICANON | ISIG;
+  modes.c_iflag |= IXON;
   modes.c_oflag |= OPOST;
   modes.c_cc[VINTR] = '\x03';
   modes.c_cc[VSUSP] = '\x1a';
   modes.c_cc[VEOF] = '\x04';
+  modes.c_cc[VSTART] = '\x11';
+  modes.c_cc[VSTOP] = '\x13';
   pid_ = ::forkpty(&master_, nullptr, &modes, nullptr);
   if (pid_ == 0) {
     ::execve(arguments[0], arguments.data(), variables.data());

@@ -21,7 +21,7 @@ class Pty {
   Pty(const Pty&) = delete;
   Pty& operator=(const Pty&) = delete;
 
-  void type(std::string_view keys);  // "\x03" is ^C, "\x1a" is ^Z, "\x04" is ^D
+  void type(std::string_view keys);  // "\x03" is ^C, "\x1a" is ^Z, "\x04" is ^D, "\x13" is ^S, "\x11" is ^Q
   // Reads until this text has come, after what was asked for before. False: the end, or far longer than it should take.
   bool shows(std::string_view text);
   // Reads until `happened`, asked after each read, says so of all that was read. False: as above.

@@ -11,6 +11,8 @@
 
 #include <csignal>
 #include <functional>
+#include <string>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -22,8 +24,11 @@ namespace {
 struct Screen {
   explicit Screen(const Database& database, const std::string& arguments = "")
       : pty({"/bin/sh", "-c",
-             "trap : INT; export TERM=vt52 LC_ALL=C.UTF-8; before=$(stty -g); \"$0\" top -d 100ms " + arguments +
-                 "; code=$?; [ \"$before\" = \"$(stty -g)\" ] && same=yes; printf '\\ncode-%s-same-%s\\n' $code $same",
+             "trap : INT; export TERM=vt52 LC_ALL=C.UTF-8; before=$(stty -g); sh -c 'echo pid-$$-; exec \"$0\" top -d "
+             "100ms " +
+                 arguments +
+                 "' \"$0\"; code=$?; [ \"$before\" = \"$(stty -g)\" ] && same=yes; printf '\\ncode-%s-same-%s\\n' "
+                 "$code $same",
              path::tool("dlock")},
             {"DLOCK_URL=" + database.url()}) {}
 
@@ -73,6 +78,23 @@ TEST_CASE("the table follows what is taken and given back; q ends it") {
   CHECK(screen.shows([](const Vt52& now) { return !now.has("nightly") && now.has("0 held, 0 expired"); }));
   screen.pty.type("q");
   screen.ends(0);
+}
+
+TEST_CASE("a signal ends it also where the terminal takes nothing, and the terminal is as it was") {
+  Database database;
+  auto engine = database.engine();
+  Screen screen(database);
+  REQUIRE(screen.shows("0 held, 0 expired"));
+  const auto& said = screen.pty.screen();
+  const auto at = said.find("pid-") + 4;
+  const auto pid = static_cast<pid_t>(std::stol(said.substr(at, said.find('-', at) - at)));
+  screen.pty.type("\x13");  // ^S
+  auto lock = engine.try_lock("news", {.lease = 1h});
+  std::this_thread::sleep_for(500ms);  // now it has something to draw
+  REQUIRE(::kill(pid, SIGTERM) == 0);
+  CHECK(eventually([&] { return ::kill(pid, 0) != 0; }));
+  screen.pty.type("\x11");
+  screen.ends(128 + SIGTERM);
 }
 
 TEST_CASE("a name that several hold is one row: who came last and how many more, and of permits how many are taken") {

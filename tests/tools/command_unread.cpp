@@ -67,6 +67,19 @@ TEST_CASE("a signal ends reap that has failed while it prints what nobody reads"
   database.admin().run("UPDATE resource_lock SET owner = NULL, token = 1 WHERE name = '" + last + "'");
 }
 
+TEST_CASE("a signal ends run that cannot say what became of it, and the lock is free by then") {
+  for (const char* command : {"true", "false"}) {
+    Database database;
+    UnreadPipe pipe;
+    pipe.fill();
+    auto child = dlock_at(database.url(), {"run", "job", "--status-file", pipe.path(), "--", command}, "2>/dev/null");
+    REQUIRE(
+        eventually([&] { return database.admin().owner("job").empty() && database.admin().token("job") > Token{}; }));
+    child.signal(SIGTERM);
+    CHECK(end_of(child) == 128 + SIGTERM);
+  }
+}
+
 TEST_CASE("a signal ends acquire while it prints a token that nobody reads, and the lock is free again") {
   for (const char* ttl : {"1h", "until-released"}) {
     CAPTURE(std::string(ttl));

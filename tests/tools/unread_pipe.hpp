@@ -38,6 +38,7 @@ class UnreadPipe {
     const std::string page(4096, '.');
     while (::write(end_, page.data(), page.size()) > 0) {}
   }
+  const std::string& path() const noexcept { return path_; }
   bool has_something() const {
     int bytes = 0;
     return ::ioctl(end_, FIONREAD, &bytes) == 0 && bytes > 0;

@@ -112,6 +112,7 @@ class LockedRun {
       }
       return code;
     } catch (...) {
+      signals_.restore();
       report_.outcome = "failed";
       done(failed_code);
       throw;
@@ -133,6 +134,7 @@ class LockedRun {
   // A code to leave with; empty: it is ours.
   std::optional<int> obtain() {
     const auto interrupted = [&](int signal) {
+      signals_.restore(signal);
       report_.outcome = "interrupted";
       return done(128 + signal);
     };
@@ -153,11 +155,13 @@ class LockedRun {
     } catch (const Error& error) {
       const bool away = error.fault() == Fault::unavailable || error.fault() == Fault::timeout;
       if (!away || !plan_.skip_if_unavailable) throw;
+      signals_.restore();
       console_.note(fmt::format("skipped: {}", error.what()));
       report_.outcome = "unavailable";
       return done(plan_.conflict_code);
     }
     if (!locks_) {
+      signals_.restore();
       if (plan_.conflict_code != 0) say_busy(refusal.holder, console_);
       report_.outcome = "not_obtained";
       return done(plan_.conflict_code);
@@ -206,8 +210,9 @@ class LockedRun {
     const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
     unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
     if (outcome.lost)
-      locks_.reset();  // there may be nothing to release, and nobody to ask: takes the time of one request at most
-    else if (unconfirmed_)
+      locks_.reset();    // there may be nothing to release, and nobody to ask: takes the time of one request at most
+    signals_.restore();  // what is left is to say what came of it
+    if (unconfirmed_ && !outcome.lost)
       console_.warning(fmt::format("the release of {} could not be confirmed; it ends with its lease", all_names()));
     report_.held = since(started);
     return finish(outcome);

@@ -41,6 +41,7 @@ Screen::Screen(bool colors) {
   }, before{};
   handled.sa_handler = [](int) {};
   ::sigaction(SIGTSTP, &handled, &before);
+  known_ = ::tcgetattr(STDIN_FILENO, &modes_) == 0;
   open_screen = ::newterm(nullptr, stdout, stdin);
   ::sigaction(SIGTSTP, &before, nullptr);
   if (open_screen == nullptr) {
@@ -62,6 +63,7 @@ Screen::Screen(bool colors) {
 }
 
 Screen::~Screen() {
+  if (known_) ::tcsetattr(STDIN_FILENO, TCSANOW, &modes_);  // endwin() does so, too, but not where it cannot write
   ::endwin();
   ::delscreen(open_screen);
   open_screen = nullptr;

@@ -3,6 +3,8 @@
 
 #include "top_rows.hpp"
 
+#include <termios.h>
+
 #include <string>
 #include <vector>
 
@@ -40,7 +42,8 @@ class Screen {
   void come_back();
 
  private:
-  bool colors_ = false;
+  termios modes_{};  // of the terminal before
+  bool known_ = false, colors_ = false;
 };
 
 }  // namespace dlock::tools

@@ -236,9 +236,13 @@ int show_on_screen(const TopQuestion& question, const TopView& view, const Conso
   int ended_by = 0;
   std::exception_ptr failure;
   for (bool open = true; open;) {
-    desk.draw();
-    std::array<pollfd, 3> sources{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0},
-                                  pollfd{looker.ready(), POLLIN, 0}};
+    // A terminal may take nothing, after ^S.
+    pollfd terminal{STDOUT_FILENO, POLLOUT, 0};
+    const bool drawn = ::poll(&terminal, 1, 0) > 0;
+    if (drawn) desk.draw();
+    if (drawn) terminal.fd = -1;
+    std::array<pollfd, 4> sources{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0},
+                                  pollfd{looker.ready(), POLLIN, 0}, terminal};
     ::poll(sources.data(), sources.size(), -1);
     ended_by = heed_signals(signals, *screen);
     if (ended_by == 0 && (sources[0].revents & (POLLHUP | POLLERR)) != 0)
@@ -253,6 +257,7 @@ int show_on_screen(const TopQuestion& question, const TopView& view, const Conso
   }
   const int code = ended_by != 0 ? 128 + ended_by : number(Exit::ok);
   const bool hangs = !looker.stop();
+  signals.restore(ended_by);
   screen.reset();
   if (hangs) ::_exit(code);
   if (ended_by == 0 && failure) std::rethrow_exception(failure);

@@ -117,7 +117,8 @@ TEST_CASE("a connection that broke is thrown away whatever is said of it") {
   CHECK(bench.counts.closed == 1);
 }
 
-TEST_CASE("what was given up before its answer came is let go once the server is done with it, or when it is too many") {
+TEST_CASE(
+    "what was given up before its answer came is let go once the server is done with it, or when it is too many") {
   Bench bench(2);
   const Failure late(Cause::timed_out, "late", {}, true);
   const auto give_up = [&](bool stopped) {
