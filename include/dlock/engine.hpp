@@ -178,7 +178,7 @@ class DLOCK_EXPORT Engine {
   // options.lease, or by the length it had. It keeps the token that Lock::grant told and gets another owner, in the
   // same write: of two who adopt one grant one has it and the other gets an empty answer, and whoever held it under the
   // old owner has lost it.
-  // Empty: it is not, or not any more, a grant of this name.
+  // Empty: it is not, or not any more, a grant of this name; if it was shared, the reaper does not tell of it any more.
   // Whoever gets in_doubt adopts the grant again, through the same engine: nobody else can any more, if it was adopted.
   // Misuse for a grant that is shared by the entries of a node (Reentrance::node): enter it instead.
   [[nodiscard]] std::optional<Lock> adopt(std::string_view name, const Grant& grant, const LockOptions& options = {});

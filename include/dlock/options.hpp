@@ -99,7 +99,8 @@ struct EngineOptions {
 
   // How long calls may take.
   struct Timeouts {
-    // Of opening an engine, and a connection of one later on. Longer where a server wakes up first.
+    // Of opening an engine, which waits for tables that are locked as a whole, too, and a connection of one later on.
+    // Longer where a server wakes up first.
     SaturatingDuration connect = std::chrono::seconds{10};
     // Of one call that does not wait, and of one renewal. Shorter where a late answer is worth nothing.
     SaturatingDuration request = std::chrono::seconds{5};

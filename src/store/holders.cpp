@@ -7,7 +7,10 @@
 #include "store/installation.hpp"
 #include "store/renewals.hpp"
 #include "types/clock.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
+#include "types/pause.hpp"
+#include "types/retry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +24,7 @@ namespace {
 // As long as the engine reckons with a late attempt.
 constexpr Duration refused_for = std::chrono::hours{1};
 
-constexpr Duration longest_clearing = std::chrono::seconds{2};
+constexpr Duration longest_clearing = std::chrono::seconds{5}, pause_of_clearing = std::chrono::milliseconds{10};
 
 // What an answer says that is to be repeated.
 std::int64_t proved(std::int64_t answer) {
@@ -119,10 +122,17 @@ std::string Holders::gate(std::string_view name, Token token, Deadline deadline)
 
 void Holders::drop_gate(std::string_view name, std::string_view gate, Deadline deadline) const noexcept {
   const std::array<Argument, 2> arguments{name, gate};
+  const auto until = deadline.no_later_than(later(BootClock::now(), longest_clearing));
   try {
-    ask(drop_gate_, arguments,
-        Deadline(std::min(deadline.at(), later(BootClock::now(), longest_clearing)), deadline.stop()),
-        [](const Answer&) {});
+    // A renewal under way keeps their rows locked for a moment.
+    retry([&] { ask(drop_gate_, arguments, until, [](const Answer&) {}); },
+          [&](const Failure& failure) {
+            const bool passes = failure.cause() == Cause::locked || failure.cause() == Cause::deadlock ||
+                                failure.cause() == Cause::serialization;
+            if (!passes || planted("gate_dropped_once")) return false;
+            const auto again = later(BootClock::now(), pause_of_clearing);
+            return again < until.at() && !pause_until(again, until.stop());
+          });
   } catch (...) {  // the name is free all the same; the reaper tells of them as of others
   }
 }

@@ -22,6 +22,9 @@ class InTheWay {
   // `looks_free`: whether nobody is seen who holds the name.
   Blocked blocked(std::string_view name, bool shares, const std::function<bool()>& looks_free, Deadline deadline) const;
 
+  // What keeps the tables from being looked at, after that was in vain. Empty: nothing is seen any more.
+  std::string said_of_tables(Deadline deadline) const { return said_of_look({}, true, deadline); }
+
  private:
   // What is seen without waiting for it.
   std::string seen(bool shares, Deadline deadline) const;

@@ -19,11 +19,14 @@
 #include "store/sql_waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
+#include "types/pause.hpp"
+#include "types/retry.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
 
 namespace dlock::store {
@@ -81,7 +84,6 @@ class SqlLockTable final : public LockTable {
     names_.lock = options.table;
     names_.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
     in_cluster_ = !connection->position(deadline).empty();  // first: what is looked at then is up to date
-    migrate::check_compatible(*connection, dialect_, names_, deadline);
     lock_wait_ = connection->lock_wait();
     const auto text = dialects::with_planted(dialect_.texts().lock_sql, dialect_.name());
     statements_ = dialects::Statements(text, names_, dialect_.traits().marker,
@@ -101,11 +103,14 @@ class SqlLockTable final : public LockTable {
     reaping_.emplace(statements_, dialect_.traits().removal_pace, *release_notice_, on_one);
     holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
     combining_.emplace(statements_, pool_, *release_notice_, options.combine);
+    unless_locked(deadline, [&] { migrate::check_compatible(*connection, dialect_, names_, deadline); });
     pool_.adopt(std::move(connection), round_trip);
     home_.emplace(statements_, on_one, fmt::format("{} of {}", migrate::shown(names_), connector_->target()),
                   options.connect_timeout);
-    home_->read();
-    if (options.history) history_->check(deadline);
+    unless_locked(deadline, [&] {
+      home_->read();
+      if (options.history) history_->check(deadline);
+    });
   }
 
   Granted acquire(const AcquireRequest& ask, Deadline deadline) override {
@@ -299,6 +304,26 @@ class SqlLockTable final : public LockTable {
  private:
   Deadline to_connect(Deadline deadline) const {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
+  }
+
+  // Looks at tables that may be locked as a whole, while one is altered or dumped, say: as long as there is time for it,
+  // it looks again; then it is said what is in the way.
+  void unless_locked(const Deadline& deadline, const std::function<void()>& look) {
+    constexpr Duration pause = std::chrono::milliseconds{50};
+    try {
+      dlock::retry(look, [&](const Failure& failure) {
+        const auto again = later(BootClock::now(), pause);
+        if (failure.cause() != Cause::locked || later(again, lock_wait_) >= deadline.at()) return false;
+        return !pause_until(again, deadline.stop());
+      });
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked || planted("locked_at_opening_unnamed")) throw;
+      const auto said = in_the_way_->said_of_tables(later(BootClock::now(), connect_timeout_));
+      throw Failure(Cause::locked,
+                    fmt::format("the table {} cannot be looked at: {}", migrate::shown(names_),
+                                said.empty() ? failure.what() : said),
+                    failure.code());
+    }
   }
 
   std::vector<Renewal> renew_plain(std::span<const LeaseKey> keys, Deadline deadline) {

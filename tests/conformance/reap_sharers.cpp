@@ -144,6 +144,35 @@ TEST_CASE("who gives back late what it had is not told of as dead") {
   CHECK(next.release() == Released::freed);
 }
 
+TEST_CASE("who hands in late what it had is not told of as dead") {
+  Database database;
+  auto one = apart(database), other = apart(database);
+  auto late = other.lock("a", held_as(Mode::shared));
+  database.admin().expire("a");
+  auto next = one.lock("a", held_as(Mode::shared));
+  CHECK(holders(database) == 2);
+  const auto grant = late.detach();
+  CHECK_FALSE(one.adopt("a", {grant.token, next.owner()}));  // nobody's
+  CHECK(holders(database) == 2);
+  CHECK_FALSE(one.adopt("a", grant));
+  CHECK(holders(database) == 1);
+  CHECK(told_of(database).empty());
+  CHECK(next.release() == Released::freed);
+}
+
+TEST_CASE("who asks in vain in another way takes nothing from those who are late") {
+  Database database;
+  auto one = apart(database), other = apart(database);
+  auto late = one.lock("a", held_as(Mode::shared));
+  auto lives = other.lock("a", held_as(Mode::shared));
+  expire_one(database, late);
+  CHECK_FALSE(other.try_lock("a", held_as(Mode::permits)));
+  CHECK(other.renew("a", late.detach()));
+  CHECK(told_of(database).empty());
+  CHECK(lives.release() == Released::freed);
+  free_by_force(other, "a");
+}
+
 TEST_CASE("who has lost its part, and asks again, is let in, and is not told of as dead") {
   for (const auto mode : {Mode::shared, Mode::permits}) {
     INFO(to_string(mode));

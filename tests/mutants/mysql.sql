@@ -590,19 +590,26 @@ AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
 -- to:
 AND @dlock_gate <> '';
 
+-- mutant: marked_in_other_modes
+-- statement: add_holder
+-- from:
+(:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL
+-- to:
+(:mode = _binary 'permits' OR l.owner IS NULL
+
 -- mutant: dead_permit_counts
 -- statement: add_holder
 -- from:
-(:mode = _binary 'permits' OR l.owner IS NULL
+(:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL
 -- to:
-(:mode = _binary 'nobody' OR l.owner IS NULL
+(:mode = _binary 'nobody' AND l.mode = :mode OR l.owner IS NULL
 
 -- mutant: dead_permit_revives
 -- statement: add_holder
 -- from:
-(:mode = _binary 'permits' OR l.owner IS NULL
+(:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL
 -- to:
-(:mode = _binary 'nobody' OR l.owner IS NULL
+(:mode = _binary 'nobody' AND l.mode = :mode OR l.owner IS NULL
 -- statement: add_holder
 -- from:
 AND x.name = :name AND x.gate = l.owner))

@@ -441,19 +441,26 @@ AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token));
 -- to:
 AND h.gate <> '';
 
+-- mutant: marked_in_other_modes
+-- statement: add_holder
+-- from:
+(:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL
+-- to:
+(:mode = 'permits' OR l.owner IS NULL
+
 -- mutant: dead_permit_counts
 -- statement: add_holder
 -- from:
-(:mode = 'permits' OR l.owner IS NULL
+(:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL
 -- to:
-(:mode = 'nobody' OR l.owner IS NULL
+(:mode = 'nobody' AND l.mode = :mode OR l.owner IS NULL
 
 -- mutant: dead_permit_revives
 -- statement: add_holder
 -- from:
-(:mode = 'permits' OR l.owner IS NULL
+(:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL
 -- to:
-(:mode = 'nobody' OR l.owner IS NULL
+(:mode = 'nobody' AND l.mode = :mode OR l.owner IS NULL
 -- statement: add_holder
 -- from:
 WHERE l.live AND x.name = l.name AND x.gate = l.owner

@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -78,6 +81,24 @@ TEST_CASE("a signal ends run that cannot say what became of it, and the lock is 
     child.signal(SIGTERM);
     CHECK(end_of(child) == 128 + SIGTERM);
   }
+}
+
+TEST_CASE("acquire that has no time to give back what nobody reads says that it may be held still") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto said = folder.path() + "/said";
+  UnreadPipe pipe;
+  pipe.fill();
+  auto child = dlock_at(database.url(), {"acquire", "job", "--ttl", "1h"}, "2>'" + said + "' >'" + pipe.path() + "'");
+  REQUIRE(eventually([&] { return database.admin().held() == 1; }));
+  database.admin().block("job");
+  child.signal(SIGTERM);
+  CHECK(end_of(child) == 128 + SIGTERM);
+  std::ifstream file(said);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK_MESSAGE(text.find("may be held still") != std::string::npos, text);
+  database.admin().unblock();
+  database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name = 'job'");
 }
 
 TEST_CASE("a signal ends acquire while it prints a token that nobody reads, and the lock is free again") {

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <functional>
 #include <stop_token>
+#include <string_view>
 
 namespace dlock::tools {
 
@@ -28,6 +29,15 @@ class Signals {
   // For a command that has to know whether what it writes was read. From now on HUP, INT, QUIT or TERM interrupts the
   // write(2) that this thread is in (EINTR), and those that it begins; after a second this process leaves with 128 + n.
   void interrupt_writes() const noexcept;
+  // While one of these lives, a process that leaves as a second is over writes this line, of 256 bytes at most, to
+  // standard error before.
+  class LastWords {
+   public:
+    explicit LastWords(std::string_view line) noexcept;
+    ~LastWords();
+    LastWords(const LastWords&) = delete;
+    LastWords& operator=(const LastWords&) = delete;
+  };
   // The signal that has come since; 0: none has.
   static int received() noexcept;
   // Forgets it: it does not end this process.

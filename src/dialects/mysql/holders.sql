@@ -41,11 +41,11 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
- WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
+ WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
    AND IF(l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner, h.expires_at,
           GREATEST(h.expires_at, h.reopens_at)) <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
- WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
+ WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
             WHEN h.token < 0 THEN h.acquired_at <= {{now}} - 86400000000
                    OR h.acquired_at < (SELECT t.acquired_at FROM (SELECT m.acquired_at FROM {{holder}} m

@@ -16,7 +16,13 @@
 
 namespace dlock::engine {
 
-std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, const LockOptions& given) {
+std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, const LockOptions& options) {
+  auto held = take_over(name, grant, options);
+  if (!held && !planted("late_adopter_told_as_dead")) forget(name, grant);
+  return held;
+}
+
+std::shared_ptr<Lease> Adopter::take_over(const Name& name, const Grant& grant, const LockOptions& given) {
   const OnBehalf behalf(given);
   const auto& options = behalf.options();
   context_.ensure_running();
@@ -77,6 +83,15 @@ std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, cons
   context_.events->counters().adopted.add();
   context_.watch(held);
   return held;
+}
+
+void Adopter::forget(const Name& name, const Grant& grant) noexcept {
+  store::LeaseKey key{name.text(), grant.owner, grant.token};
+  key.mode = Mode::shared;
+  try {
+    context_.table->release(key, later(BootClock::now(), context_.options.timeouts.release));
+  } catch (const std::exception&) {  // it is told of
+  }
 }
 
 // The row of a name that several hold has the longest lease of them. `heir`: who may have it by now, or empty.

@@ -27,8 +27,11 @@ class Adopter {
   void detach(const std::shared_ptr<Lease>& held);
 
  private:
+  std::shared_ptr<Lease> take_over(const Name& name, const Grant& grant, const LockOptions& options);
   Duration lease_of(store::LeaseKey key, std::string_view heir, const Holder& row);
   void name_nobody(const Lease& held) noexcept;
+  // Who hands in a grant that is over has let go of it: nobody tells of it as of one who died.
+  void forget(const Name& name, const Grant& grant) noexcept;
 
   Context& context_;
   Inspector& inspector_;

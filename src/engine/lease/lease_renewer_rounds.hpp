@@ -319,9 +319,8 @@ struct LeaseRenewer::State : Worker {
   // At the end, when nobody is there to look for it later: what was given up may still be granted, so that comes first.
   void withdraw_leftovers() {
     if (no_leftovers()) return;
-    const auto patience = std::min(request_timeout, farewell);
-    table->drain(ends_within(patience));
-    const auto until = ends_within(patience);
+    const auto until = ends_within(2 * std::min(request_timeout, farewell));
+    table->drain(Deadline(until).share(2));
     while (BootClock::now() < until) try {
         std::optional<Leftover> left;
         {

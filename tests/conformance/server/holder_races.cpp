@@ -192,6 +192,21 @@ TEST_CASE("of a reader and a writer who came to a locked name one has it when th
   }
 }
 
+TEST_CASE("who lived when a name was freed by force is not told of as dead, though their rows were locked just then") {
+  ServerDatabase database;
+  auto engine = database->engine({.reentrance = Reentrance::none});
+  auto forced = engine.lock("job", {.mode = Mode::shared, .lease = 10min, .renew = false});
+  Admin other(database.server());
+  other.run("BEGIN");
+  REQUIRE(other.number("SELECT token FROM resource_lock_holder WHERE name = 'job' FOR UPDATE") > 0);
+  auto forcing = std::async(std::launch::async, [&] { return engine.force_release("job", forced.token()); });
+  CHECK(eventually([&] { return database->admin().owner("job").empty(); }));
+  other.run("ROLLBACK");
+  CHECK(forcing.get());
+  CHECK(database->admin().number("SELECT count(*) FROM resource_lock_holder WHERE name = 'job'") == 0);
+  CHECK(forced.release() == Released::was_lost);
+}
+
 TEST_CASE("whose permit ends between two steps of one who comes in is taken out by the next, and each is told of") {
   for (const bool somebody_lives : {false, true})
     for (auto lease = 1s * slowness();; lease *= 2) {

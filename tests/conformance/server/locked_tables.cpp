@@ -278,6 +278,28 @@ TEST_CASE("who would share a name is told that the table of the holders is locke
   CHECK(engine.try_lock("read", read));
 }
 
+TEST_CASE("who opens a table that is locked as a whole waits for it, and is told what is in the way") {
+  ServerDatabase database;
+  for (const char* table : {"resource_lock", "resource_lock_holder", "resource_lock_waiter"})
+    for (const auto& how : database.server().table_locks(table)) {
+      if (how.reads) continue;
+      CAPTURE(std::string(table));
+      CAPTURE(how.name);
+      LockedTable locked(*database, how);
+      const auto open = [&](std::chrono::seconds patience_to_open) {
+        auto engine = database->engine({.timeouts = {.connect = patience_to_open * slowness()}});
+        return engine.try_lock("job").has_value();
+      };
+      const auto thrown = told_by([&] { open(3s); });
+      CHECK_MESSAGE(thrown.fault == Fault::timeout, thrown.text);
+      CHECK_MESSAGE((thrown.names(how.told) && thrown.names(table)), thrown.text);
+      auto opens = std::async(std::launch::async, [&] { return open(30s); });
+      CHECK(opens.wait_for(200ms) == std::future_status::timeout);
+      locked.unlock();
+      CHECK(opens.get());
+    }
+}
+
 TEST_CASE("a row that a transaction has locked is busy, whoever asks and however") {
   ServerDatabase database;
   auto engine = database->engine();
