@@ -18,6 +18,9 @@ namespace dlock::store {
 
 namespace {
 
+// So many servers may be at work at once on what nobody waits for.
+constexpr std::size_t most_unanswered = 100;
+
 // A request that is under way is answered in one, mostly.
 constexpr int trips_to_come_back = 2;
 
@@ -234,14 +237,14 @@ Deadline Pool::Loan::promptly(const Deadline& deadline) const {
 }
 
 void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexcept {
-  const bool late = failure.cause() == Cause::timed_out;
+  const bool late = failure.cause() == Cause::timed_out, stopped = deadline.stopped();
   // Where nothing was sent for want of time, the connection is as good as before; where an answer is late that need not
   // be waited for, it reads that before the next request.
   if (harmless(failure.cause()) || (late && !failure.may_have_run()) ||
-      (late && !deadline.stopped() && connection_->usable() && !planted("late_answer_breaks")))
+      (late && !stopped && connection_->usable() && !planted("late_answer_breaks")))
     sound();
-  else if (deadline.stopped()) state_ = State::given_up;
-  if (!harmless(failure.cause()) && !deadline.stopped()) failure_ = copy_of(failure);
+  else if (stopped) state_ = State::given_up;
+  if (!harmless(failure.cause()) && !stopped) failure_ = copy_of(failure);
 }
 
 void Pool::note(Loan::State state, std::optional<Failure> failure) noexcept {
@@ -266,12 +269,12 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
   const bool owes =
       (state == Loan::State::given_up || (state == Loan::State::broken && late)) && !connection->drain(Deadline::min());
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
+  std::unique_ptr<dialects::Connection> oldest;                // likewise
   const MutexLock guard(mutex_);
   --lent_;
   note(state, std::move(failure));
-  auto& left = owes ? unanswered_ones_ : dropped;
   if (state == Loan::State::given_up) {
-    left.push_back(std::move(connection));
+    if (owes) owe(std::move(connection));
     --open_;
     admit();
   } else if (state == Loan::State::broken || (!connection->usable() && !planted("broken_connection_lent"))) {
@@ -279,7 +282,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     failed_ = true;
     dropped.swap(idle_);
     open_ -= static_cast<unsigned>(dropped.size()) + 1;
-    left.push_back(std::move(connection));
+    if (owes) owe(std::move(connection));
     admit();
   } else if (waiters_.empty()) {
     // The last one used is the next, unless it has to wait for an answer first.
@@ -292,9 +295,16 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     first.turn = true;
     first.called.notify_one();
   }
-  if (unanswered_ones_.size() > limit_) {
-    dropped.push_back(std::move(unanswered_ones_.front()));
+  if (unanswered_ones_.size() > most_unanswered) {
+    oldest = std::move(unanswered_ones_.front());
     unanswered_ones_.erase(unanswered_ones_.begin());
+  }
+}
+
+void Pool::owe(std::unique_ptr<dialects::Connection>&& connection) noexcept {
+  try {
+    unanswered_ones_.push_back(std::move(connection));
+  } catch (const std::exception&) {  // out of memory: nobody waits for its server
   }
 }
 

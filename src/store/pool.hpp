@@ -144,6 +144,7 @@ class Pool {
   // had an answer.
   Failure none_came(bool others_worked, bool answered) const REQUIRES(mutex_);
   void lend() noexcept REQUIRES(mutex_);
+  void owe(std::unique_ptr<dialects::Connection>&& connection) noexcept REQUIRES(mutex_);
   std::optional<Loan> free_now(Opening opening) REQUIRES(mutex_);
   // Lets as many of those who wait open a connection as there is room for.
   void admit() REQUIRES(mutex_);

@@ -316,21 +316,15 @@ struct LeaseRenewer::State : Worker {
     leftovers.was_looked_for(*due, failed, BootClock::now());
   }
 
-  // At the end, when nobody is there to look for it later: what was given up may still be granted, so that comes first.
   void withdraw_leftovers() {
-    if (no_leftovers()) return;
-    const auto until = ends_within(2 * std::min(request_timeout, farewell));
-    table->drain(Deadline(until).share(2));
-    while (BootClock::now() < until) try {
-        std::optional<Leftover> left;
-        {
-          const MutexLock guard(mutex);
-          left = leftovers.take_newest();
-        }
-        if (!left) return;
-        free_leftover(*table, *left, [until] { return until; });
-      } catch (const std::exception&) {  // it ends with its lease
-      }
+    std::vector<Leftover> left;
+    {
+      const MutexLock guard(mutex);
+      left = leftovers.take_all();
+    }
+    if (!left.empty())
+      withdraw_at_last(*table, std::move(left), std::min(request_timeout, farewell),
+                       [this](Duration longest) { return ends_within(longest); });
   }
 
   void end_round() {
@@ -384,7 +378,10 @@ struct LeaseRenewer::State : Worker {
         timer.set(later(BootClock::now(), until_again));
         timer.wait();
       }
-    withdraw_leftovers();
+    try {
+      withdraw_leftovers();
+    } catch (const std::exception&) {  // out of memory: what was given up ends with its lease
+    }
   }
 };
 

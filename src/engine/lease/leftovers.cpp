@@ -1,6 +1,9 @@
 // How what may be held by nobody is freed.
 #include "engine/lease/leftovers.hpp"
 
+#include "types/mutant.hpp"
+#include "types/pause.hpp"
+
 namespace dlock::engine {
 
 bool free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until) {
@@ -20,6 +23,34 @@ bool free_leftover(store::LockTable& table, const Leftover& leftover, const std:
     return table.release(key, until());
   }
   return false;
+}
+
+void withdraw_at_last(store::LockTable& table, std::vector<Leftover> left, Duration patience,
+                      const std::function<Instant(Duration)>& ends_within) {
+  constexpr Duration pause = std::chrono::milliseconds{20};
+  table.drain(Deadline(ends_within(2 * patience)).share(2));
+  const auto begun = BootClock::now();
+  Duration::rep done = 0;
+  auto until = ends_within(patience);
+  while (!left.empty() && BootClock::now() < until) {
+    auto& newest = left.back();
+    newest.freed = newest.freed && newest.kept != Token{};
+    try {
+      free_leftover(table, newest, [until] { return until; });
+      left.pop_back();
+      // As long as it goes on it may take the time that it takes.
+      const auto each = std::chrono::floor<Duration>(BootClock::now() - begun) / ++done;
+      until = std::max(until, ends_within(2 * each * static_cast<Duration::rep>(left.size())));
+      continue;
+    } catch (const std::exception&) {  // on another connection, or once the row is not locked any more
+    }
+    if (planted("withdrawn_once_at_last")) {
+      left.pop_back();
+      continue;
+    }
+    std::rotate(left.begin(), left.end() - 1, left.end());
+    pause_until(std::min(until, later(BootClock::now(), pause)), {});
+  }
 }
 
 }  // namespace dlock::engine

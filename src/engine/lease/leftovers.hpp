@@ -62,13 +62,14 @@ class Leftovers {
     return leftover;
   }
 
-  // The newest, to be forgotten: what it is about is the likeliest to have been done since it was looked for.
-  std::optional<Leftover> take_newest() {
-    if (all_.empty()) return std::nullopt;
-    auto leftover = std::move(all_.back().leftover);
-    all_.pop_back();
-    how_many_ = all_.size();
-    return leftover;
+  // All, to be forgotten.
+  std::vector<Leftover> take_all() {
+    std::vector<Leftover> all;
+    all.reserve(all_.size());
+    for (auto& one : all_) all.push_back(std::move(one.leftover));
+    all_.clear();
+    how_many_ = 0;
+    return all;
   }
 
   void was_looked_for(const Leftover& leftover, bool failed, Instant now) {
@@ -128,6 +129,13 @@ class Leftovers {
   std::vector<WatchedLeftover> all_;
   std::atomic<std::size_t> how_many_{0};  // for none()
 };
+
+// For the end of an engine, when nobody is there to look for them later: waits until what was given up has been done, or
+// never will be, and then withdraws each once more, what was noted last first; what fails is tried again. It takes twice
+// `patience` at most, and longer where many have to be withdrawn at a distance; `ends_within`: until when something may
+// take that takes so long. Throws std::bad_alloc.
+void withdraw_at_last(store::LockTable& table, std::vector<Leftover> left, Duration patience,
+                      const std::function<Instant(Duration)>& ends_within);
 
 // Frees what it holds by then. `until`: by when each statement has to be answered. True: it may have held something.
 // Throws Failure.

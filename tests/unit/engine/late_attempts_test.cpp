@@ -2,6 +2,7 @@
 // a moment at most.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
+#include "engine/lease/leftovers.hpp"
 #include "engine/lease_renewer_bench.hpp"
 
 #include <dlock/error.hpp>
@@ -9,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <string>
 
 using namespace std::chrono_literals;
 using namespace dlock::test;
@@ -18,6 +20,7 @@ using dlock::Duration;
 using dlock::later;
 using dlock::Released;
 using dlock::engine::Lease;
+using dlock::engine::withdraw_at_last;
 
 namespace {
 
@@ -73,6 +76,31 @@ TEST_CASE("who has shared a name bars its own late attempts before it says that 
   const int before = bench.table->withdrawals;
   CHECK(bench.core.release(held, 1s) == Released::freed);
   CHECK(bench.table->withdrawals > before);
+}
+
+TEST_CASE(
+    "at its end an engine withdraws all that was given up, but a grant that is meant, and tries again where that "
+    "fails") {
+  FakeLockTable table;
+  const std::string owner(32, 'a');
+  const auto granted = [&](const char* text) {
+    const dlock::Name name(text);
+    return *table.acquire({name, owner, "node", "label", owner, lease, {}, {}}, later(BootClock::now(), 1s)).token;
+  };
+  granted("freed before");
+  granted("new");
+  const auto kept = granted("kept");
+  table.withdrawals_to_fail = 3;
+  withdraw_at_last(table, {{"freed before", owner}, {"new", owner, {}, false}, {"kept", owner, kept}}, 10s,
+                   [](Duration longest) { return later(BootClock::now(), longest); });
+  CHECK(table.owner_of("freed before").empty());
+  CHECK(table.owner_of("new").empty());
+  CHECK(table.owner_of("kept") == owner);
+  table.withdrawals_to_fail = 1'000'000;
+  const auto begun = BootClock::now();
+  withdraw_at_last(table, {{"new", owner, {}, false}}, 50ms,
+                   [](Duration longest) { return later(BootClock::now(), longest); });
+  CHECK(BootClock::now() - begun >= 50ms);
 }
 
 TEST_CASE("a process asks for what its own late attempt holds, and has it at once") {
