@@ -306,8 +306,8 @@ class SqlLockTable final : public LockTable {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }
 
-  // Looks at tables that may be locked as a whole, while one is altered or dumped, say: as long as there is time for it,
-  // it looks again; then it is said what is in the way.
+  // Looks at tables that may be locked as a whole, while one is altered or dumped, say: again as long as there is time
+  // for it; then it is said what is in the way.
   void unless_locked(const Deadline& deadline, const std::function<void()>& look) {
     constexpr Duration pause = std::chrono::milliseconds{50};
     try {

@@ -22,7 +22,8 @@ INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM {{lock}} AS l
- WHERE l.name = :name AND h.name = l.name AND (:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
+ WHERE l.name = :name AND h.name = l.name AND h.token > 0
+   AND (:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
             ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
 DELETE FROM {{holder}}
