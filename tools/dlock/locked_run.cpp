@@ -112,7 +112,7 @@ class LockedRun {
       }
       return code;
     } catch (...) {
-      signals_.restore();
+      if (!locks_) signals_.restore();  // else a command is to be ended first, and a lock to be given back
       report_.outcome = "failed";
       done(failed_code);
       throw;
