@@ -34,9 +34,11 @@ inline namespace v0 {
 // It may open one of its own, but none on SQLite while its parent has one on any file (SQLite's own mutexes). A fork()
 // waits for connections that are being opened or closed on other threads, ten seconds at most: a child of such a moment
 // would find mutexes of the client libraries locked for ever.
-// Owns: its connections (at most EngineOptions::connections, and one to listen) and its threads (all signals blocked,
-// but for those that a thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed.
-// The last of the engine and its Locks to go ends the threads, also inside a callback; with a database that hangs, or
+// Owns: its connections (at most EngineOptions::connections, one to listen, and for as long as their server is at work
+// those of calls that were given up, 100 at most) and its threads (all signals blocked, but for those that a thread's
+// own fault raises). Destroying it does not release: held Locks stay valid and renewed.
+// The last of the engine and its Locks to go ends the threads, also inside a callback, and waits a moment for the
+// server where acquires were given up before their answer came; with a database that hangs, or
 // callbacks that do, that takes at most timeouts.request: a callback that is still under way then is left to itself,
 // and no other begins. Destroying it while other threads wait on it, as exit() does with a global one, ends their
 // waits: with misuse, at once. It returns when all calls under way have ended, at most timeouts.request later, and
@@ -178,7 +180,8 @@ class DLOCK_EXPORT Engine {
   // options.lease, or by the length it had. It keeps the token that Lock::grant told and gets another owner, in the
   // same write: of two who adopt one grant one has it and the other gets an empty answer, and whoever held it under the
   // old owner has lost it.
-  // Empty: it is not, or not any more, a grant of this name; if it was shared, the reaper does not tell of it any more.
+  // Empty: it is not, or not any more, a grant of this name. If it was shared, the reaper does not tell of its holder
+  // as of one who died any more: that has been written, where that was possible within timeouts.release.
   // Whoever gets in_doubt adopts the grant again, through the same engine: nobody else can any more, if it was adopted.
   // Misuse for a grant that is shared by the entries of a node (Reentrance::node): enter it instead.
   [[nodiscard]] std::optional<Lock> adopt(std::string_view name, const Grant& grant, const LockOptions& options = {});
@@ -230,7 +233,8 @@ class DLOCK_EXPORT Engine {
   std::vector<Sharer> sharers(std::string_view glob = "*");
 
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
-  // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason).
+  // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason). What is left of
+  // those who shared it is cleared away after that, for which their rows are waited for 5 s at most.
   [[nodiscard]] bool force_release(std::string_view name, Token seen, std::string_view reason = {});
 
   // One round of the reaper: settles at most `batch` leases that expired without release (each is told and counted

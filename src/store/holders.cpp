@@ -48,7 +48,7 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
       gate_(all.at("gate", {"name", "token"})),
-      drop_gate_(all.at("drop_gate", {"name", "gate"})),
+      drop_gate_(all.at("drop_gate", {"name", "gate", "seen_at"})),
       on_connection_(std::move(on_connection)),
       notify_(std::move(notify)) {}
 
@@ -111,17 +111,17 @@ void Holders::withdraw(std::string_view name, std::string_view owner, Token kept
   drop(name, owner, -number(kept), refused_for, deadline);
 }
 
-std::string Holders::gate(std::string_view name, Token token, Deadline deadline) const {
-  std::string gate;
+std::optional<Holders::Gate> Holders::gate(std::string_view name, Token token, Deadline deadline) const {
+  std::optional<Gate> gate;
   const std::array<Argument, 2> arguments{name, number(token)};
   ask(gate_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) gate = answer.text(0, 0);
+    if (answer.rows() > 0) gate = {answer.text(0, 0), answer.integer(0, 1)};
   });
   return gate;
 }
 
-void Holders::drop_gate(std::string_view name, std::string_view gate, Deadline deadline) const noexcept {
-  const std::array<Argument, 2> arguments{name, gate};
+void Holders::drop(std::string_view name, const Gate& gate, Deadline deadline) const noexcept {
+  const std::array<Argument, 3> arguments{name, std::string_view{gate.owner}, gate.seen_at};
   const auto until = deadline.no_later_than(later(BootClock::now(), longest_clearing));
   try {
     // A renewal under way keeps their rows locked for a moment.

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <iterator>
 #include <stop_token>
 #include <utility>
 
@@ -64,8 +63,8 @@ bool harmless(Cause cause) noexcept {
 
 Pool::~Pool() {
   if (!fork_guard_.forked()) return;
-  for (auto* const left : {&idle_, &unanswered_ones_})
-    for (auto& connection : *left) static_cast<void>(connection.release());
+  for (auto& connection : idle_) static_cast<void>(connection.release());
+  for (auto& connection : draining_) static_cast<void>(connection.release());
 }
 
 // One thread's place in the queue. Its turn comes with a connection, or with the room to open one.
@@ -268,13 +267,14 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
   const bool late = failure && failure->cause() == Cause::timed_out && failure->may_have_run();
   const bool owes =
       (state == Loan::State::given_up || (state == Loan::State::broken && late)) && !connection->drain(Deadline::min());
+  if (owes) drain(Deadline::min());
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
   std::unique_ptr<dialects::Connection> oldest;                // likewise
   const MutexLock guard(mutex_);
   --lent_;
   note(state, std::move(failure));
   if (state == Loan::State::given_up) {
-    if (owes) owe(std::move(connection));
+    if (owes) keep_until_drained(std::move(connection));
     --open_;
     admit();
   } else if (state == Loan::State::broken || (!connection->usable() && !planted("broken_connection_lent"))) {
@@ -282,7 +282,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     failed_ = true;
     dropped.swap(idle_);
     open_ -= static_cast<unsigned>(dropped.size()) + 1;
-    if (owes) owe(std::move(connection));
+    if (owes) keep_until_drained(std::move(connection));
     admit();
   } else if (waiters_.empty()) {
     // The last one used is the next, unless it has to wait for an answer first.
@@ -295,30 +295,28 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     first.turn = true;
     first.called.notify_one();
   }
-  if (unanswered_ones_.size() > most_unanswered) {
-    oldest = std::move(unanswered_ones_.front());
-    unanswered_ones_.erase(unanswered_ones_.begin());
+  if (draining_.size() > most_unanswered) {
+    oldest = std::move(draining_.front());
+    draining_.pop_front();
   }
 }
 
-void Pool::owe(std::unique_ptr<dialects::Connection>&& connection) noexcept {
+void Pool::keep_until_drained(std::unique_ptr<dialects::Connection>&& connection) noexcept {
   try {
-    unanswered_ones_.push_back(std::move(connection));
+    draining_.push_back(std::move(connection));
   } catch (const std::exception&) {  // out of memory: nobody waits for its server
   }
 }
 
-void Pool::drain(const Deadline& deadline) {
-  std::vector<std::unique_ptr<dialects::Connection>> left;
+void Pool::drain(const Deadline& deadline) noexcept {
+  std::list<std::unique_ptr<dialects::Connection>> left;
   {
     const MutexLock guard(mutex_);
-    left.swap(unanswered_ones_);
+    left.swap(draining_);
   }
   std::erase_if(left, [&](const auto& connection) { return connection->drain(deadline); });
   const MutexLock guard(mutex_);
-  left.insert(left.end(), std::make_move_iterator(unanswered_ones_.begin()),
-              std::make_move_iterator(unanswered_ones_.end()));
-  unanswered_ones_.swap(left);
+  draining_.splice(draining_.begin(), left);
 }
 
 }  // namespace dlock::store

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -119,7 +120,7 @@ class Pool {
 
   // Waits for those whose caller did not wait for the answer, and that were thrown away for it: what was asked on them
   // has been done then, or never will be. Until then at most; an instant that has passed only looks.
-  void drain(const Deadline& deadline);
+  void drain(const Deadline& deadline) noexcept;
 
   // How it is used at this moment.
   struct Use {
@@ -144,7 +145,7 @@ class Pool {
   // had an answer.
   Failure none_came(bool others_worked, bool answered) const REQUIRES(mutex_);
   void lend() noexcept REQUIRES(mutex_);
-  void owe(std::unique_ptr<dialects::Connection>&& connection) noexcept REQUIRES(mutex_);
+  void keep_until_drained(std::unique_ptr<dialects::Connection>&& connection) noexcept REQUIRES(mutex_);
   std::optional<Loan> free_now(Opening opening) REQUIRES(mutex_);
   // Lets as many of those who wait open a connection as there is room for.
   void admit() REQUIRES(mutex_);
@@ -157,7 +158,7 @@ class Pool {
   mutable AnnotatedMutex mutex_;
   std::vector<std::unique_ptr<dialects::Connection>> idle_ GUARDED_BY(mutex_);
   // Given up while they owed an answer, beside the limit; the server may still be at work on them. The oldest first.
-  std::vector<std::unique_ptr<dialects::Connection>> unanswered_ones_ GUARDED_BY(mutex_);
+  std::list<std::unique_ptr<dialects::Connection>> draining_ GUARDED_BY(mutex_);
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // each is on its thread's stack
   unsigned open_ GUARDED_BY(mutex_) = 0;            // idle, lent or being opened
   unsigned lent_ GUARDED_BY(mutex_) = 0;            // but for those that are still to be opened

@@ -180,7 +180,7 @@ class SqlLockTable final : public LockTable {
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
     const auto gate = holders_->gate(name, seen, deadline);
     const bool done = freed(ask_->force_release, {name, number(seen), reason}, deadline);
-    if (done && !gate.empty()) holders_->drop_gate(name, gate, deadline);
+    if (done && gate) holders_->drop(name, *gate, deadline);
     return done;
   }
 
@@ -306,6 +306,13 @@ class SqlLockTable final : public LockTable {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }
 
+  std::string in_the_way() const {
+    const auto time = std::min<Duration>(connect_timeout_, std::chrono::seconds{1} + 2 * lock_wait_);
+    try {
+      return in_the_way_->said_of_tables(later(BootClock::now(), time));
+    } catch (const Failure&) { return {}; }
+  }
+
   // Looks at tables that may be locked as a whole, while one is altered or dumped, say: again as long as there is time
   // for it; then it is said what is in the way.
   void unless_locked(const Deadline& deadline, const std::function<void()>& look) {
@@ -318,10 +325,9 @@ class SqlLockTable final : public LockTable {
       });
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked || planted("locked_at_opening_unnamed")) throw;
-      const auto said = in_the_way_->said_of_tables(later(BootClock::now(), connect_timeout_));
-      throw Failure(Cause::locked,
-                    fmt::format("the table {} cannot be looked at: {}", migrate::shown(names_),
-                                said.empty() ? failure.what() : said),
+      const auto said = in_the_way();
+      if (said.empty()) throw;
+      throw Failure(Cause::locked, fmt::format("the table {} cannot be looked at: {}", migrate::shown(names_), said),
                     failure.code());
     }
   }

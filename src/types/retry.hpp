@@ -1,5 +1,5 @@
 // How what has failed is done again: the loop alone. Whether, and after which pause, its callers say
-// (engine/context.hpp, engine/reaper.cpp, migrate/migrator.cpp).
+// (engine/context.hpp, engine/reaper.cpp, migrate/migrator.cpp, store/holders.cpp, store/sql_lock_table.cpp).
 #pragma once
 
 #include "types/failure.hpp"

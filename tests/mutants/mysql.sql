@@ -530,14 +530,14 @@ ELSE GREATEST
 -- mutant: forced_told_as_dead
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at
 -- to:
- AND expires_at > {{now}} AND false
+ AND expires_at > :seen_at AND false
 
 -- mutant: dead_not_told_after_force
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at
 -- to:
 
 

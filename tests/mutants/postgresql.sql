@@ -492,14 +492,14 @@ ELSE greatest
 -- mutant: forced_told_as_dead
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at::bigint
 -- to:
- AND expires_at > {{now}} AND false
+ AND expires_at > :seen_at::bigint AND false
 
 -- mutant: dead_not_told_after_force
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at::bigint
 -- to:
 
 

@@ -381,14 +381,14 @@ THEN 1
 -- mutant: forced_told_as_dead
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at
 -- to:
- AND expires_at > {{now}} AND 0
+ AND expires_at > :seen_at AND 0
 
 -- mutant: dead_not_told_after_force
 -- statement: drop_gate
 -- from:
- AND expires_at > {{now}}
+ AND expires_at > :seen_at
 -- to:
 
 

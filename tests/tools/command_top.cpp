@@ -90,7 +90,7 @@ TEST_CASE("a signal ends it also where the terminal takes nothing, and the termi
   const auto pid = static_cast<pid_t>(std::stol(said.substr(at, said.find('-', at) - at)));
   screen.pty.type("\x13");  // ^S
   auto lock = engine.try_lock("news", {.lease = 1h});
-  std::this_thread::sleep_for(500ms);  // now it has something to draw
+  std::this_thread::sleep_for(500ms * slowness());  // now it has something to draw
   REQUIRE(::kill(pid, SIGTERM) == 0);
   CHECK(eventually([&] { return ::kill(pid, 0) != 0; }));
   screen.pty.type("\x11");

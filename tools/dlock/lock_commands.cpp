@@ -245,7 +245,7 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
 
 void Single::give_back(Lock& lock, Console& console) {
   constexpr std::string_view in_vain = "nobody learns the token, and the lock may be held still: see dlock inspect";
-  const Signals::LastWords if_that_takes_too_long(fmt::format("dlock: warning: {}\n", in_vain));
+  const Signals::ExitMessage if_that_takes_too_long(fmt::format("dlock: warning: {}\n", in_vain));
   if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
   else console.warning(in_vain);
 }

@@ -112,7 +112,10 @@ class LockedRun {
       }
       return code;
     } catch (...) {
-      if (!locks_) signals_.restore();  // else a command is to be ended first, and a lock to be given back
+      if (!started_) {  // else a command is to be ended first
+        locks_.reset();
+        signals_.restore();
+      }
       report_.outcome = "failed";
       done(failed_code);
       throw;
@@ -206,6 +209,7 @@ class LockedRun {
     const auto trusted_until = boot_now() + locks_->weakest().remaining();
     if (!locks_->weakest().valid()) throw std::runtime_error("the lock was lost before the command could be started");
     child_.start(settings(), in_foreground, trusted_until);
+    started_ = true;
     if (in_foreground) terminal.give(child_.group());
     const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
     unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
@@ -250,7 +254,7 @@ class LockedRun {
   Report report_;
   std::optional<Engine> engine_;
   std::optional<HeldLocks> locks_;
-  bool unconfirmed_ = false;
+  bool started_ = false, unconfirmed_ = false;
   Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };
 

@@ -211,13 +211,13 @@ class Desk {
 };
 
 // The signal that ends it all, or 0.
-int heed_signals(const Signals& signals, Screen& screen) {
+int heed_signals(const Signals& signals, Screen& screen, bool writable, bool& resized) {
   signalfd_siginfo info{};
   while (::read(signals.descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGHUP || number == SIGINT || number == SIGTERM || number == SIGQUIT) return number;
-    if (number == SIGWINCH) screen.fit();
-    if (number == SIGTSTP) {
+    if (number == SIGWINCH) resized = true;
+    if (number == SIGTSTP && writable) {
       screen.leave();
       run::stop_this_process(run::Stop::alone);
       screen.come_back();
@@ -234,17 +234,19 @@ int show_on_screen(const TopQuestion& question, const TopView& view, const Conso
   Looker looker(question);
   Desk desk(*screen, looker, view, question.glob);
   int ended_by = 0;
+  bool resized = false;
   std::exception_ptr failure;
   for (bool open = true; open;) {
-    // A terminal may take nothing, after ^S.
+    // A terminal may take nothing, after ^S: then only what ends it is heeded.
     pollfd terminal{STDOUT_FILENO, POLLOUT, 0};
     const bool drawn = ::poll(&terminal, 1, 0) > 0;
+    if (drawn && std::exchange(resized, false)) screen->fit();
     if (drawn) desk.draw();
     if (drawn) terminal.fd = -1;
     std::array<pollfd, 4> sources{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0},
                                   pollfd{looker.ready(), POLLIN, 0}, terminal};
     ::poll(sources.data(), sources.size(), -1);
-    ended_by = heed_signals(signals, *screen);
+    ended_by = heed_signals(signals, *screen, drawn, resized);
     if (ended_by == 0 && (sources[0].revents & (POLLHUP | POLLERR)) != 0)
       ended_by = SIGHUP;  // nobody is there any more
     if (ended_by != 0) break;

@@ -46,14 +46,14 @@ struct Work {
 };
 
 // What is said where this process has to leave in the middle of something.
-std::array<char, 256> last_words{};
-std::atomic<std::size_t> length_of_last_words{0};
+std::array<char, 256> exit_message{};
+std::atomic<std::size_t> length_of_exit_message{0};
 
 void exit_now(int number) {
   const int first = exit_signal.load();
   pollfd errors{STDERR_FILENO, POLLOUT, 0};  // whose reader may not read
-  if (const auto length = length_of_last_words.load(); length > 0 && ::poll(&errors, 1, 0) > 0)
-    static_cast<void>(::write(STDERR_FILENO, last_words.data(), length));
+  if (const auto length = length_of_exit_message.load(); length > 0 && ::poll(&errors, 1, 0) > 0)
+    static_cast<void>(::write(STDERR_FILENO, exit_message.data(), length));
   ::_exit(128 + (first != 0 ? first : number));
 }
 
@@ -152,11 +152,11 @@ void Signals::interrupt_writes() const noexcept {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-Signals::LastWords::LastWords(std::string_view line) noexcept {
-  length_of_last_words = line.copy(last_words.data(), last_words.size());
+Signals::ExitMessage::ExitMessage(std::string_view line) noexcept {
+  length_of_exit_message = line.copy(exit_message.data(), exit_message.size());
 }
 
-Signals::LastWords::~LastWords() { length_of_last_words = 0; }
+Signals::ExitMessage::~ExitMessage() { length_of_exit_message = 0; }
 
 int Signals::received() noexcept { return exit_signal.load(); }
 

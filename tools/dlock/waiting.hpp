@@ -31,12 +31,12 @@ class Signals {
   void interrupt_writes() const noexcept;
   // While one of these lives, a process that leaves as a second is over writes this line, of 256 bytes at most, to
   // standard error before.
-  class LastWords {
+  class ExitMessage {
    public:
-    explicit LastWords(std::string_view line) noexcept;
-    ~LastWords();
-    LastWords(const LastWords&) = delete;
-    LastWords& operator=(const LastWords&) = delete;
+    explicit ExitMessage(std::string_view line) noexcept;
+    ~ExitMessage();
+    ExitMessage(const ExitMessage&) = delete;
+    ExitMessage& operator=(const ExitMessage&) = delete;
   };
   // The signal that has come since; 0: none has.
   static int received() noexcept;

@@ -12,9 +12,9 @@
 -- Makes the gate where there is none, takes out who is counted no more, and adds the holder where it may come in; then the
 -- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted
+-- A permit that is over is taken out by who asks for permits, so that it cannot be renewed after that; others are counted
 -- by nobody, and only go with the others of their gate. Whose lease was over is marked for the reaper: its gate is '-', its
--- token negated, its acquired_at the moment of that. It stays for a day at most, and so do the newest 100 of a name. Each
+-- token negated, its acquired_at the moment of that; marks older than a day, and all but the newest 100, go then. Each
 -- statement has a moment of its own: what was not over at that of the mark is left. Tickets are as in acquire, but for who
 -- comes in where its node is already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless
 -- its engine (the first half of the actor) is in: the others of its node are out.
@@ -305,12 +305,12 @@ DELETE FROM {{holder}}
    AND max(expires_at, reopens_at) <= {{now}};
 
 -- name: gate(name, token)
--- Under which owner a name is held by several, if it is, and with this token.
-SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name AND l.token = :token AND l.owner IS NOT NULL AND l.mode <> '';
+-- Under which owner a name is held by several, if it is, and with this token; and the moment of that.
+SELECT l.owner, {{now}} FROM {{lock}} AS l WHERE l.name = :name AND l.token = :token AND l.owner IS NOT NULL AND l.mode <> '';
 
--- name: drop_gate(name, gate)
--- Those who lived when their gate was ended by force: nobody tells of them as dead.
-DELETE FROM {{holder}} WHERE name = :name AND gate = :gate AND expires_at > {{now}};
+-- name: drop_gate(name, gate, seen_at)
+-- Those who lived when their gate was seen, which was ended by force then: nobody tells of them as dead.
+DELETE FROM {{holder}} WHERE name = :name AND gate = :gate AND expires_at > :seen_at;
 
 -- name: has_holder(name, owner, token)
 SELECT 1 FROM {{holder}} WHERE name = :name AND owner = :owner AND abs(token) = :token;

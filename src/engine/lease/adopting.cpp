@@ -89,7 +89,8 @@ void Adopter::forget(const Name& name, const Grant& grant) noexcept {
   store::LeaseKey key{name.text(), grant.owner, grant.token};
   key.mode = Mode::shared;
   try {
-    context_.table->release(key, later(BootClock::now(), context_.options.timeouts.release));
+    context_.retry({later(BootClock::now(), context_.options.timeouts.release)},
+                   [&](Deadline until) { return context_.table->release(key, until); });
   } catch (const std::exception&) {  // it is told of
   }
 }

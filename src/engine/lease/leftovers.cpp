@@ -29,8 +29,6 @@ void withdraw_at_last(store::LockTable& table, std::vector<Leftover> left, Durat
                       const std::function<Instant(Duration)>& ends_within) {
   constexpr Duration pause = std::chrono::milliseconds{20};
   table.drain(Deadline(ends_within(2 * patience)).share(2));
-  const auto begun = BootClock::now();
-  Duration::rep done = 0;
   auto until = ends_within(patience);
   while (!left.empty() && BootClock::now() < until) {
     auto& newest = left.back();
@@ -38,9 +36,7 @@ void withdraw_at_last(store::LockTable& table, std::vector<Leftover> left, Durat
     try {
       free_leftover(table, newest, [until] { return until; });
       left.pop_back();
-      // As long as it goes on it may take the time that it takes.
-      const auto each = std::chrono::floor<Duration>(BootClock::now() - begun) / ++done;
-      until = std::max(until, ends_within(2 * each * static_cast<Duration::rep>(left.size())));
+      until = ends_within(patience);
       continue;
     } catch (const std::exception&) {  // on another connection, or once the row is not locked any more
     }

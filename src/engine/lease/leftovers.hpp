@@ -131,9 +131,9 @@ class Leftovers {
 };
 
 // For the end of an engine, when nobody is there to look for them later: waits until what was given up has been done,
-// or never will be, and then withdraws each once more, what was noted last first; what fails is tried again. It takes
-// twice `patience` at most, and longer where many have to be withdrawn at a distance. `ends_within`: until when that
-// may last which is to take so long at most. Throws std::bad_alloc.
+// or never will be, for `patience` at most, and then withdraws each once more, what was noted last first; what fails is
+// tried again, until nothing has gone well for that long. `ends_within`: an instant that far from now, or the one by
+// which the engine is to have ended, if that comes before. Throws std::bad_alloc.
 void withdraw_at_last(store::LockTable& table, std::vector<Leftover> left, Duration patience,
                       const std::function<Instant(Duration)>& ends_within);
 
