@@ -97,8 +97,8 @@ class Connection {
   virtual bool at_rest() const noexcept { return true; }
 
   // Of one that is thrown away while a request on it has no answer: asks nothing more, and waits until the server has
-  // ended it. Whatever was sent has been done by then, or never will be; behind a pooler, which ends it at once, that is
-  // not known. False: it has not been ended in time.
+  // ended it. Whatever was sent has been done by then, or never will be (of a pooler, which ends it at once, that is
+  // not known). False: it has not been ended in time.
   virtual bool drain(const Deadline&) noexcept { return true; }
 
   // Whether it can die without a sign, so that only silence tells.

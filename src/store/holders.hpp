@@ -49,15 +49,15 @@ class Holders {
   // there are others.
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
-  // Under which owner the name is held by several, with this token, and when that was so, on the database's clock. Empty:
-  // it is not.
+  // Under which owner the name is held by several, with this token, and when that was so, on the database's clock.
+  // Empty: it is not.
   struct Gate {
     std::string owner;
     std::int64_t seen_at = 0;
   };
   std::optional<Gate> gate(std::string_view name, Token token, Deadline deadline) const;
-  // Those who lived when their gate was seen, which has been ended by force since. Nobody waits for more than this, and
-  // nobody is told whether it could be done: so what passes is tried again here. Where it fails they are told of as dead.
+  // Those who lived when their gate was seen, which has been ended by force since. Nobody is told whether it could be
+  // done: so what passes is tried again here. Where it fails they are told of as dead.
   void drop(std::string_view name, const Gate& gate, Deadline deadline) const noexcept;
 
  private:
