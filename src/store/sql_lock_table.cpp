@@ -317,14 +317,18 @@ class SqlLockTable final : public LockTable {
   // for it; then it is said what is in the way.
   void unless_locked(const Deadline& deadline, const std::function<void()>& look) {
     constexpr Duration pause = std::chrono::milliseconds{50};
+    bool locked = false;
     try {
       dlock::retry(look, [&](const Failure& failure) {
+        if (failure.cause() != Cause::locked) return false;
+        locked = true;
         const auto again = later(BootClock::now(), pause);
-        if (failure.cause() != Cause::locked || later(again, lock_wait_) >= deadline.at()) return false;
-        return !pause_until(again, deadline.stop());
+        return later(again, lock_wait_) < deadline.at() && !pause_until(again, deadline.stop());
       });
     } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked || planted("locked_at_opening_unnamed")) throw;
+      // The last look may have had no time left.
+      const bool is_it = failure.cause() == Cause::locked || (locked && failure.cause() == Cause::timed_out);
+      if (!is_it || planted("locked_at_opening_unnamed")) throw;
       const auto said = in_the_way();
       if (said.empty()) throw;
       throw Failure(Cause::locked, fmt::format("the table {} cannot be looked at: {}", migrate::shown(names_), said),
