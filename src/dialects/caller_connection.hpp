@@ -37,6 +37,12 @@ class OtherDatabase : public Failure {
   explicit OtherDatabase(const std::string& which) : Failure(Cause::rejected, which) {}
 };
 
+// Nothing can be asked on the caller's connection, or no transaction is open on it: there is none to be spoiled.
+class NotAsked : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 // The lock table's name, in two quoted parts.
 struct QuotedTable {
   std::string schema, lock;
@@ -59,7 +65,8 @@ class CallerConnection {
   explicit CallerConnection(Send send) : send_(std::move(send)) {}
   virtual ~CallerConnection() = default;
 
-  // Throws Failure{rejected} unless a transaction is open in which statements can be run.
+  // Throws NotAsked unless a transaction is open in which statements can be run, and Failure{rejected} where nothing that
+  // is proved in it could be relied on.
   virtual void check() = 0;
 
   TextRow run(std::string_view sql) { return send_(sql); }

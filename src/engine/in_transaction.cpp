@@ -163,10 +163,10 @@ void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const Tra
   const PausedRenewals paused(context_.renewer, all, context_.options.timeouts.request);
   auto* const begun = Begun::find(transaction);
   try {
-    in_transaction([&] { caller->check(); });
     // Where the transaction ends here, an attempt that failed needs nothing more.
     auto here = options;
     here.doom = options.doom && begun == nullptr;
+    in_transaction([&] { caller->check(here.doom); });
     for (const auto& held : all) prove(*caller, held, here, gone);
   } catch (const Error& error) {
     if (begun != nullptr && options.doom) {

@@ -58,7 +58,7 @@ LockInTransaction TransactionAcquire::run(Lingering& lingering, const Transactio
   lingering.end(name_.text(), {context_.shortly(BootClock::now()), patience_.stop});
   lingering.await(name_, patience_);
   caller_ = in_transaction([&] { return context_.table->caller_transaction(transaction); });
-  in_transaction([&] { caller_->check(); });
+  in_transaction([&] { caller_->check(false); });
   for (bool attempted = false;;) {
     if (observer_) observer_->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.

@@ -45,9 +45,14 @@ class SqlCallerTransaction final : public CallerTransaction {
                        std::unique_ptr<dialects::CallerConnection> connection)
       : dialect_(dialect), statements_(statements), home_(home), connection_(std::move(connection)) {}
 
-  void check() override {
-    connection_->check();
-    check_place();
+  void check(bool spoils) override {
+    try {
+      connection_->check();
+      check_place();
+    } catch (const dialects::NotAsked&) { throw; } catch (...) {
+      if (spoils && !planted("unchecked_stays")) spoil();
+      throw;
+    }
   }
 
   std::optional<Token> take(const TakeRequest& ask) override {

@@ -105,6 +105,11 @@ struct TableLock {
   std::string told{};  // what the engine says of it
 };
 
+struct OddClock {
+  std::vector<std::string> statements{};
+  bool counts = false;
+};
+
 // One on a server: it is reached over a network, and has a clock and roles of its own.
 class ServerTestDatabase : public TestDatabase {
  public:
@@ -183,6 +188,13 @@ class ServerTestDatabase : public TestDatabase {
   // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the
   // lease.
   virtual bool ends_silent_work() const { return true; }
+  // Statements that give a session another clock than the server has, and whether a lease would count by it.
+  virtual std::vector<OddClock> odd_clocks() const = 0;
+  // The statement after which a session answers queries with no rows. Empty: there is none.
+  virtual std::string answer_nothing() const { return {}; }
+  // Has the client library open another session where that of a connection (as TransactionRef has it) is gone. False:
+  // it never does.
+  virtual bool begin_anew(void* /*connection*/) const { return false; }
   // The statement that sets how long a session waits for locks of others to something unusual, and the query for it.
   virtual std::string wait_for_locks() const = 0;
   virtual std::string lock_wait() const = 0;

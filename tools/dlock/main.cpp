@@ -14,6 +14,8 @@
 #include "tools/shared/tool.hpp"
 #include "tools/shared/usage.hpp"
 
+#include <algorithm>
+
 namespace {
 
 constexpr int run_failed = 125;
@@ -72,7 +74,13 @@ void tell_of_itself(dlock::tools::Command& tool) {
 int main(int argc, char** argv) {
   using namespace dlock::tools;
   fill_standard_streams();
-  const auto arguments = take_arguments(argc, argv);
+  auto arguments = take_arguments(argc, argv);
+  // Only run has a command behind it; elsewhere what follows is no option, whatever it begins with.
+  if (arguments.cut && std::find(arguments.words.begin(), arguments.words.end(), "run") == arguments.words.end()) {
+    arguments.words.emplace_back("--");
+    arguments.words.insert(arguments.words.end(), arguments.command.begin(), arguments.command.end());
+    arguments.cut = false;
+  }
   Console console("dlock", true);
   Command tool("dlock", "Locks in the SQL database that is already there.");
   ConnectionOptions connection;

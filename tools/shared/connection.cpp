@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <ios>
 #include <iostream>
 #include <iterator>
 
@@ -36,9 +37,15 @@ std::string checked_password(std::string password, std::string_view source) {
 
 std::string from_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string password((std::istreambuf_iterator<char>(file)), {});
-  if (!file.is_open() || file.bad())
-    throw UsageError(fmt::format("--password-file {} cannot be read: {}", in_quotes(path), std::strerror(errno)));
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("--password-file {} cannot be read: {}", in_quotes(path), why));
+  };
+  if (!file.is_open()) refuse(std::strerror(errno));
+  std::string password;
+  try {
+    password.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure& failure) { refuse(failure.code().message()); }
+  if (file.bad()) refuse(std::strerror(errno));
   return checked_password(std::move(password), "--password-file " + in_quotes(path));
 }
 

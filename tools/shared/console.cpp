@@ -28,7 +28,7 @@ std::string one_line(std::string_view text) {
   for (auto& c : result)
     if (c == '\n' || c == '\r') c = ' ';
   while (result.ends_with(' ')) result.pop_back();
-  return result;
+  return printable(result);
 }
 
 bool colors(int stream, bool refused) {

@@ -87,14 +87,31 @@ std::string without_secret_values(std::string_view text) {
   return result.append(text);
 }
 
+// How many bytes at the beginning are a character that terminals obey and do not show: a control character (those of C1
+// are two bytes in UTF-8), or one that turns the direction of what follows.
+std::size_t obeyed(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto is = [&](std::size_t i, unsigned first, unsigned last) { return byte(i) >= first && byte(i) <= last; };
+  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+  if ((byte(0) == 0xC2 && is(1, 0x80, 0x9F)) || (byte(0) == 0xD8 && byte(1) == 0x9C)) return 2;
+  if (byte(0) != 0xE2) return 0;
+  const bool turns = (byte(1) == 0x80 && (is(2, 0x8E, 0x8F) || is(2, 0xAA, 0xAE))) || (byte(1) == 0x81 && is(2, 0xA6, 0xA9));
+  return turns ? 3 : 0;
+}
+
+void append_bytes(std::string& to, std::string_view text) {
+  for (const char c : text) to += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) result += fmt::format("\\x{:02x}", byte);
-    else result += c;
+  while (!text.empty()) {
+    const auto hidden = obeyed(text);
+    if (hidden > 0) append_bytes(result, text.substr(0, hidden));
+    else result += text.front();
+    text.remove_prefix(std::max<std::size_t>(hidden, 1));
   }
   return result;
 }
@@ -139,11 +156,13 @@ std::string in_quotes(std::string_view whole) {
   std::string result = "\"";
   std::size_t shown = std::min(text.size(), longest);
   while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) --shown;
-  for (const char c : std::string_view(text).substr(0, shown)) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (auto rest = std::string_view(text).substr(0, shown); !rest.empty();) {
+    const char c = rest.front();
+    const auto hidden = static_cast<unsigned char>(c) >= 0x80 && !valid ? 1 : obeyed(rest);
     if (c == '"' || c == '\\') result += '\\';
-    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !valid)) result += fmt::format("\\x{:02x}", byte);
+    if (hidden > 0) append_bytes(result, rest.substr(0, hidden));
     else result += c;
+    rest.remove_prefix(std::max<std::size_t>(hidden, 1));
   }
   return result + (shown < text.size() ? "…\"" : "\"");
 }

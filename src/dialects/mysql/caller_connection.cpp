@@ -19,7 +19,19 @@
 namespace dlock::dialects::mysql {
 namespace {
 
-constexpr const char* too_little = "the runner that was handed over answers less than was asked";
+constexpr const char* too_little =
+    "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
+
+// How far the clock of the session, which stands still for a statement, is behind that of the server's machine; and what
+// it says.
+constexpr const char* clocks = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), CONCAT(@@timestamp)";
+// How long a transaction may be idle that has written; and by whichever setting. The caller may be bound by less specific
+// ones, which that one would replace.
+constexpr const char* idle_settings =
+    "@@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
+    "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)";
+// A statement that began longer ago, or, where SYSDATE() is NOW() (--sysdate-is-now), just now, is asked once more.
+constexpr std::int64_t suspicious_us = 20'000;
 
 // Between two looks at how far a server of a cluster has come.
 constexpr std::chrono::milliseconds first_pause{1}, longest_pause{20};
@@ -44,34 +56,47 @@ TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTabl
       table_(table) {}
 
 void TransactionConnection::check() {
-  if (connection_ != nullptr) {
-    check_alive(connection_);
-    check_read(connection_);
-  }
+  if (connection_ != nullptr) check_ready(connection_);
   // The comment is a statement to MariaDB alone, which can tell.
-  const auto row =
-      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", server_place)
-                                 : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
-                                               "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
-                                               server_place));
+  const auto row = run(connection_ != nullptr
+                           ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}", server_place, clocks)
+                           : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}, VERSION(), @@autocommit, "
+                                         "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
+                                         server_place, clocks));
   const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
+  const auto is_open = [&] {
+    // As this answer says it: a statement that has failed has not said that the server has undone the transaction. With
+    // autocommit off the next statement begins one.
+    if (connection_ != nullptr) return in_transaction(connection_) || !commits_by_itself(connection_);
+    session_ = fmt::format("{} {}", field(7), field(1));
+    mariadb_ = field(4).find("MariaDB") != std::string::npos;
+    return field(5) == "0" || field(6) == "3" || (field(6) != "2" && proves_transaction());
+  };
+  if (!is_open()) throw NotAsked(Cause::rejected, no_transaction);
+  if (connection_ != nullptr) check_stays(connection_);
+  if (row.size() < 4) throw Failure(Cause::rejected, too_little);
   if (field(0) != "0")
     throw Failure(
         Cause::rejected,
         "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
         "and what follows would be stored without it; switch it off on the server");
   place_ = field(1);
-  if (connection_ != nullptr) {
-    // As this answer says it: a statement that has failed has not said that the server has undone the transaction. With
-    // autocommit off the next statement begins one.
-    if (!in_transaction(connection_) && commits_by_itself(connection_)) throw Failure(Cause::rejected, no_transaction);
-    return;
-  }
-  session_ = fmt::format("{} {}", field(5), *place_);
-  mariadb_ = field(2).find("MariaDB") != std::string::npos;
-  // With autocommit off the next statement begins one.
-  if (field(3) == "0" || field(4) == "3") return;
-  if (field(4) == "2" || !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
+  check_clock(field(2), field(3));
+}
+
+// By the session's clock a lease that is over would look alive, or a live one over, to whoever has set it. What stands
+// still says the same in the next statement.
+void TransactionConnection::check_clock(const std::string& behind, const std::string& says) {
+  if (planted("session_clock_trusted")) return;
+  const auto off = number_in(behind);
+  if (off > 0 && off <= suspicious_us) return;
+  const auto row = run(fmt::format("SELECT {}", clocks));
+  if (row.size() < 2) throw Failure(Cause::rejected, too_little);
+  if (row[1] == says)
+    throw Failure(Cause::rejected,
+                  fmt::format("the clock of the session that was handed over stands still at {} (SET timestamp = …), and "
+                              "a lease counts by it there; SET timestamp = DEFAULT first",
+                              says));
 }
 
 // Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that
@@ -195,10 +220,9 @@ bool TransactionConnection::catch_up(std::string_view position, Duration wait) {
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
 void TransactionConnection::bound_idle(Duration bound) {
   if (mark().empty() || !is_mariadb()) return;
-  // The caller may be bound by less specific ones, which this one would replace.
-  const auto row =
-      run("SELECT @@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
-          "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)");
+  // As it was at the beginning, for the first fence.
+  auto row = std::exchange(idle_settings_, {});
+  if (row.size() < 2) row = run(fmt::format("SELECT {}", idle_settings));
   if (row.size() < 2) throw Failure(Cause::rejected, too_little);
   if (number_in(row[1]) <= seconds(bound)) return;
   // Before it is sent: its answer may be lost.
@@ -264,15 +288,17 @@ void TransactionConnection::spoil() noexcept {
 }
 
 void TransactionConnection::begin(Duration) {
-  if (connection_ != nullptr) {
-    check_alive(connection_);
-    check_read(connection_);
-    // What has failed has not said whether a transaction is open.
-    if (mysql_errno(connection_) != 0) run("DO 1");
-  }
+  if (connection_ != nullptr) check_ready(connection_);
+  // What has failed has not said whether a transaction is open; the answer to this does. The comment is read by MariaDB
+  // alone.
+  const auto row = run(fmt::format("SELECT {} /*M! , {} */", clocks, idle_settings));
   // Beginning one would commit another that is open.
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
     throw Failure(Cause::rejected, open_already);
+  if (connection_ != nullptr) check_stays(connection_);
+  if (row.size() < 2) throw Failure(Cause::rejected, too_little);
+  check_clock(row[0].value_or(""), row[1].value_or(""));
+  idle_settings_.assign(row.begin() + 2, row.end());
   begin_with("START TRANSACTION");
 }
 

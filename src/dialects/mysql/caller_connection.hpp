@@ -46,6 +46,8 @@ class TransactionConnection final : public CallerConnection {
  private:
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
+  // `behind`, `says`: what the session has just said of its clock.
+  void check_clock(const std::string& behind, const std::string& says);
   bool keeps_its_kind();
   bool answers() noexcept;
   bool leaves_something();
@@ -60,6 +62,7 @@ class TransactionConnection final : public CallerConnection {
   std::optional<bool> mariadb_;
   std::optional<std::string> place_;
   std::string session_{};                    // with a runner: which session of which server this is
+  TextRow idle_settings_{};                  // of MariaDB, where they have just been read
   std::optional<std::int64_t> idle_before_;  // the session's setting, to be restored
   std::vector<std::int64_t> idle_bounds_;    // what it was set to instead
 };

@@ -70,9 +70,17 @@ static void end(MYSQL* connection) noexcept {
   }
 }
 
-void check_alive(MYSQL* connection) {
+void check_ready(MYSQL* connection) {
   if (!is_alive(connection) && !planted("dead_connection_trusted"))
-    throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
+    throw NotAsked(Cause::disconnected, "MySQL: the connection that was handed over is broken");
+  check_read(connection);
+}
+
+void check_stays(MYSQL* connection) {
+  if (connection->options.reconnect != 0 && !planted("reconnect_ignored"))
+    throw Failure(Cause::rejected,
+                  "the connection that was handed over begins a new session by itself (MYSQL_OPT_RECONNECT), in which what "
+                  "follows would be stored without the transaction; switch that off");
 }
 
 bool owes_perhaps(MYSQL* connection) { return is_alive(connection) && connection->net.pkt_nr <= 1; }
@@ -86,12 +94,12 @@ void check_in_step(MYSQL* connection) {
     if (!is_alive(connection) || failure.cause() == Cause::disconnected) throw;
   }
   end(connection);
-  throw Failure(Cause::rejected, unread);
+  throw NotAsked(Cause::rejected, unread);
 }
 
 void check_read(MYSQL* connection) {
   if (!is_alive(connection)) return;
-  if (!is_read(connection)) throw Failure(Cause::rejected, unread);
+  if (!is_read(connection)) throw NotAsked(Cause::rejected, unread);
   if (owes_perhaps(connection) && !planted("answers_out_of_step")) check_in_step(connection);
 }
 

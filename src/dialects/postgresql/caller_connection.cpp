@@ -87,17 +87,17 @@ void TransactionConnection::check() {
       try {
         run("SELECT 1");
       } catch (...) { std::rethrow_exception(why); }
-      throw Failure(Cause::rejected, no_transaction);
+      throw NotAsked(Cause::rejected, no_transaction);
     }
     run("RELEASE SAVEPOINT " + savepoint("check"));
     return;
   }
-  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw Failure(Cause::rejected, in_pipeline);
+  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw NotAsked(Cause::rejected, in_pipeline);
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
-    case PQTRANS_IDLE: throw Failure(Cause::rejected, no_transaction);
+    case PQTRANS_IDLE: throw NotAsked(Cause::rejected, no_transaction);
     case PQTRANS_INERROR: throw Failure(Cause::rejected, failed_already);
-    case PQTRANS_ACTIVE: throw Failure(Cause::rejected, under_way);
+    case PQTRANS_ACTIVE: throw NotAsked(Cause::rejected, under_way);
     case PQTRANS_UNKNOWN: break;
   }
   throw Failure(Cause::disconnected, broken);

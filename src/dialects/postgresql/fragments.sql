@@ -2,7 +2,7 @@
 
 -- fragment: now
 -- Microseconds since the epoch, when it is computed: not the statement's or the transaction's start.
-(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 
 -- fragment: notify
 -- 1, when it has told those who listen that the name of the row l is free, and to whose ticket, if there is one.

@@ -94,7 +94,7 @@ bool TransactionConnection::in_transaction() {
 }
 
 void TransactionConnection::check() {
-  if (!in_transaction()) throw Failure(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
+  if (!in_transaction()) throw NotAsked(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
 }
 
 bool TransactionConnection::writes_alone() {
@@ -154,8 +154,9 @@ void TransactionConnection::doom(const EndSession&) noexcept {
   } catch (...) {}
 }
 
+// A commit that cannot be refused (its owner's authorizer may forbid that) is none of a transaction that is gone.
 void TransactionConnection::spoil() noexcept {
-  if (database_ != nullptr && in_transaction()) refuse_commit(database_);
+  if (database_ != nullptr) doom({});
 }
 
 void TransactionConnection::begin(Duration wait) {

@@ -2,12 +2,21 @@
 // A commit hook could say no as well; but a connection has one only, which belongs to its owner and may be set anew.
 #include "commit_refusal.hpp"
 
+#include "types/owner.hpp"
+
+#include <fmt/format.h>
 #include <sqlite3.h>
+
+#include <string>
 
 namespace dlock::dialects::sqlite {
 namespace {
 
-constexpr const char* name = "dlock_unfenced";
+// Nobody else has a table of that name, in whose place there would be no refusal.
+const std::string& name() {
+  static const std::string name = "dlock_unfenced_" + random_identity();
+  return name;
+}
 
 int create(sqlite3* database, void*, int, const char* const*, sqlite3_vtab** table, char**) {
   if (const int code = sqlite3_declare_vtab(database, "CREATE /* what nobody reads */ TABLE x (n)"); code != SQLITE_OK)
@@ -52,10 +61,12 @@ sqlite3_module module_of_refusal() {
 
 bool refuse_commit(sqlite3* database) noexcept {
   static const sqlite3_module module = module_of_refusal();
-  if (sqlite3_create_module(database, name, &module, nullptr) != SQLITE_OK) return false;
-  // Made in memory of the connection alone, and gone with the transaction.
-  return sqlite3_exec(database, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.dlock_unfenced USING dlock_unfenced", nullptr,
-                      nullptr, nullptr) == SQLITE_OK;
+  try {
+    if (sqlite3_create_module(database, name().c_str(), &module, nullptr) != SQLITE_OK) return false;
+    // Made in memory of the connection alone, and gone with the transaction.
+    const auto sql = fmt::format("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{0} USING {0}", name());
+    return sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+  } catch (...) { return false; }
 }
 
 }  // namespace dlock::dialects::sqlite

@@ -59,7 +59,7 @@ Thrown told_by(Call call) {
   eventually([&] {
     thrown = thrown_by(call);
     return thrown.fault != Fault::unavailable && !thrown.names("no answer in time") && !thrown.names("no greeting") &&
-           !thrown.names("no connection to");
+           !thrown.names("no connection to") && !thrown.names("no time left to ask");
   });
   return thrown;
 }

@@ -346,6 +346,16 @@ class DatabaseOnServer final : public ServerTestDatabase {
                       ", 60) + release_lock(" + gate + "), 0)";
     hold_back_by(connect());
   }
+  std::vector<OddClock> odd_clocks() const override {
+    return {{{"SET timestamp = UNIX_TIMESTAMP() + 36000"}, true},
+            {{"SET timestamp = UNIX_TIMESTAMP() - 36000"}, true},
+            {{"SET timestamp = UNIX_TIMESTAMP() - 1", "SET time_zone = '+05:30'"}, true}};
+  }
+  std::string answer_nothing() const override { return "SET sql_select_limit = 0"; }
+  bool begin_anew(void* connection) const override {
+    const my_bool yes = 1;
+    return mysql_options(static_cast<MYSQL*>(connection), MYSQL_OPT_RECONNECT, &yes) == 0;
+  }
   int ways_to_leave_unread() const override { return 5; }
   void leave_unread(void* connection, int way) const override {
     auto* const handle = static_cast<MYSQL*>(connection);

@@ -378,6 +378,13 @@ class DatabaseOnServer final : public ServerTestDatabase {
     check(PQprepare(handle, "", sql.c_str(), 0, nullptr));
     check(PQexecPrepared(handle, "", 0, nullptr, nullptr, nullptr, 0));
   }
+  std::vector<OddClock> odd_clocks() const override {
+    return {{{"CREATE SCHEMA odd",
+              "CREATE FUNCTION odd.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "
+              "$$ SELECT pg_catalog.clock_timestamp() + interval '10 hours' $$",
+              "SET search_path = odd, pg_catalog, public"},
+             false}};
+  }
   int ways_to_leave_unread() const override { return 4; }
   void leave_unread(void* connection, int way) const override {
     auto* const handle = static_cast<PGconn*>(connection);

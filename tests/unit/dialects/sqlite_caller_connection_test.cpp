@@ -89,10 +89,44 @@ TEST_CASE("a commit is refused whatever savepoints the transaction goes back to,
   app.refused({"SAVEPOINT a", insert}, {"ROLLBACK TO a", insert, "RELEASE a"});
   app.refused({"BEGIN", insert}, {"ROLLBACK"});
   app.refused({"BEGIN"}, {"COMMIT"});
-  app.refused({"BEGIN IMMEDIATE", insert}, {"DROP TABLE temp.dlock_unfenced", "COMMIT"});
   app.refused({"BEGIN", insert}, {"CREATE TABLE more (n)", "DROP TABLE more", "COMMIT"});
   CHECK(app.run("PRAGMA journal_mode = WAL") == SQLITE_OK);
   app.refused({"BEGIN", insert, "SAVEPOINT a", insert}, {"ROLLBACK TO a", insert, "RELEASE a", "COMMIT"});
+}
+
+TEST_CASE("what refuses a commit cannot be dropped") {
+  Application app;
+  REQUIRE(app.run("BEGIN IMMEDIATE; INSERT INTO app VALUES (1)") == SQLITE_OK);
+  REQUIRE(refuse_commit(app.db));
+  std::string name;
+  sqlite3_exec(
+      app.db, "SELECT name FROM temp.sqlite_master",
+      [](void* to, int, char** fields, char**) {
+        *static_cast<std::string*>(to) = fields[0];
+        return 0;
+      },
+      &name, nullptr);
+  REQUIRE(name.starts_with("dlock_unfenced_"));
+  app.run(("DROP TABLE temp." + name).c_str());
+  app.run("COMMIT");
+  if (sqlite3_get_autocommit(app.db) == 0) app.run("ROLLBACK");
+  CHECK(app.rows() == 0);
+}
+
+TEST_CASE("a transaction whose commit its owner lets nobody refuse is rolled back instead") {
+  Application app;
+  REQUIRE(app.run("BEGIN IMMEDIATE; INSERT INTO app VALUES (1)") == SQLITE_OK);
+  sqlite3_set_authorizer(
+      app.db,
+      [](void*, int action, const char*, const char*, const char*, const char*) {
+        return action == SQLITE_CREATE_VTABLE ? SQLITE_DENY : SQLITE_OK;
+      },
+      nullptr);
+  CHECK_FALSE(refuse_commit(app.db));
+  TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
+  app.run("INSERT INTO app VALUES (2)");
+  app.run("COMMIT");
+  CHECK(app.rows() == 0);
 }
 
 TEST_CASE("a transaction that is refused twice is refused once, and one that is not open is not") {

@@ -1,0 +1,121 @@
+// What a caller's session can do to a fence: have another clock than the server, answer nothing, and be replaced by another
+// one that its client library opens.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Scene {
+  ServerDatabase database{};
+  Engine engine = database->engine();
+  Engine other = database->engine();
+  Lock lock = engine.lock("a", {.lease = 10min, .renew = false});
+  long long stored = 0;
+  Scene() { database->admin().run("CREATE TABLE app (n bigint)"); }
+
+  // What has stored something without a refusal, and what was refused and has stored something.
+  void check_stored(const Thrown& thrown) {
+    if (!thrown.fault) ++stored;
+    CHECK_MESSAGE(database->admin().number("SELECT count(*) FROM app") == stored, thrown.text);
+  }
+  // Nobody trusts the lease for longer than it lasts by the server's clock.
+  void check_trust() {
+    const auto trusted = lock.remaining();
+    const auto seen = other.inspect("a");
+    REQUIRE(seen);
+    CHECK(seen->left >= trusted - 1s);
+    CHECK(seen->left <= 10min);
+  }
+  // Each way to prove or to take a lock in a transaction of `session`, which writes, and commits whatever was thrown.
+  void try_all(Caller& caller, const TransactionRef& session, const std::function<void(const Thrown&)>& check) {
+    const auto write = [&] { caller.run_anyway("INSERT INTO app VALUES (1)"); };
+    const auto begin = [&] { caller.begin(database.server().beginnings().front()); };
+    begin();
+    write();
+    auto thrown = thrown_by([&] { lock.fence(session); });
+    caller.run_anyway("COMMIT");
+    check(thrown);
+    check_stored(thrown);
+    check_trust();
+
+    begin();
+    bool granted = false;
+    thrown = thrown_by([&] { granted = other.try_lock_in(session, "a").has_value(); });
+    caller.run("ROLLBACK");
+    CHECK_FALSE(granted);
+    check(thrown);
+
+    begin();
+    thrown = thrown_by([&] { granted = other.try_lock_in(session, "free", {}, {.lease = 10min}).has_value(); });
+    caller.run("COMMIT");
+    CHECK(granted != thrown.fault.has_value());
+    check(thrown);
+    if (const auto row = other.inspect("free"); row && row->state == State::held) {
+      CHECK_FALSE(thrown.fault);
+      CHECK(row->left > 5min);
+      CHECK(row->left <= 10min);
+      free_by_force(other, "free");
+    }
+
+    thrown = thrown_by([&] { lock.with_fence(session, write); });
+    check(thrown);
+    check_stored(thrown);
+    check_trust();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("in a session that has another clock a lock is refused, or proved for as long as it says") {
+  Scene scene;
+  for (const auto& clock : scene.database.server().odd_clocks()) {
+    INFO(clock.statements.front());
+    Caller caller(scene.database.server());
+    for (const auto& sql : clock.statements) caller.run(sql);
+    const auto check = [&](const Thrown& thrown) {
+      CHECK_MESSAGE(thrown.fault == (clock.counts ? std::optional(Fault::misuse) : std::nullopt), thrown.text);
+      CHECK_MESSAGE(thrown.names("clock") == clock.counts, thrown.text);
+    };
+    scene.try_all(caller, caller.native(), check);
+    scene.try_all(caller, caller.runner(), check);
+  }
+}
+
+TEST_CASE("in a session that answers nothing a lock is refused") {
+  Scene scene;
+  const auto sql = scene.database.server().answer_nothing();
+  if (sql.empty()) return;
+  Caller caller(scene.database.server());
+  caller.run(sql);
+  scene.try_all(caller, caller.native(), [](const Thrown& thrown) {
+    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+    CHECK_MESSAGE(thrown.names("sql_select_limit"), thrown.text);
+  });
+  CHECK(scene.lock.valid());
+}
+
+TEST_CASE("a connection that opens another session by itself is refused, and stores nothing") {
+  Scene scene;
+  Caller caller(scene.database.server());
+  if (!scene.database.server().begin_anew(caller.native().native())) return;
+  scene.try_all(caller, caller.native(), [](const Thrown& thrown) {
+    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+    CHECK_MESSAGE(thrown.names("MYSQL_OPT_RECONNECT"), thrown.text);
+  });
+  free_by_force(scene.other, "a");
+  caller.begin(scene.database.server().beginnings().front());
+  CHECK(thrown_by([&] { scene.lock.fence(caller.native()); }).fault == Fault::misuse);
+  for (int i = 0; i < 3; ++i) caller.run_anyway("INSERT INTO app VALUES (1)");
+  caller.run_anyway("COMMIT");
+  scene.check_stored({Fault::misuse, ""});
+}
