@@ -31,8 +31,8 @@ class CallerTransaction {
  public:
   virtual ~CallerTransaction() = default;
 
-  // Throws Failure{rejected} unless a transaction is open and can be used. `spoils`: one that is open and cannot be used
-  // is spoiled then (see below).
+  // Throws Failure{rejected} unless a transaction is open and can be used. `spoils`: one that is open and cannot be
+  // used is spoiled then (see below).
   virtual void check(bool spoils) = 0;
 
   // Takes the row if it is free and nobody has it locked. Empty: not now.

@@ -323,7 +323,8 @@ class SqlLockTable final : public LockTable {
         if (failure.cause() != Cause::locked) return false;
         locked = true;
         const auto again = later(BootClock::now(), pause);
-        return later(again, lock_wait_) < deadline.at() && !pause_until(again, deadline.stop());
+        // A table is waited for about half as long as a row at the most; a look that is cut off is no harm.
+        return later(again, lock_wait_ / 2) < deadline.at() && !pause_until(again, deadline.stop());
       });
     } catch (const Failure& failure) {
       // The last look may have had no time left.

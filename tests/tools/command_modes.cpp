@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -40,6 +41,31 @@ ExitStatus code_of(const Database& database, const std::vector<std::string>& arg
 }
 
 }  // namespace
+
+TEST_CASE("a share that is given back after its lease was over exits 3, whoever else is in") {
+  Database database;
+  auto engine = database.engine();
+  const auto url = database.url();
+  for (const auto& mode : std::vector<std::vector<std::string>>{{"--shared"}, {"--limit", "5"}})
+    for (const bool alone : {true, false}) {
+      const auto name = mode.front() + (alone ? " alone" : " [x]");
+      auto words = std::vector<std::string>{"acquire", "-n", name};
+      words.insert(words.end(), mode.begin(), mode.end());
+      auto others = words;
+      words.insert(words.end(), {"--ttl", "1s"});
+      others.insert(others.end(), {"--ttl", "1h"});
+      const auto acquired = dlock_tool(url, words);
+      REQUIRE_MESSAGE(acquired.code == 0, acquired.out);
+      if (!alone) CHECK(dlock_tool(url, others).code == 0);
+      const auto mine = first_line(acquired);
+      CHECK(eventually([&] {
+        const auto all = engine.sharers();
+        return std::none_of(all.begin(), all.end(), [&](const Sharer& sharer) { return mine.ends_with(sharer.owner); });
+      }));
+      const auto late = dlock_tool(url, {"release", name, "--token", mine});
+      CHECK_MESSAGE(late.code == 3, late.out);
+    }
+}
 
 TEST_CASE("acquire --shared lets others in that say so, and each is renewed and released by its own grant") {
   Database database;

@@ -179,10 +179,25 @@ TEST_CASE("errors have the promised codes and one line") {
   CHECK(code({"renew", "job", "--token", "many"}) == 2);
   CHECK(code({"list", "--state", "odd"}) == 2);
   CHECK(code({"list", "--format", "xml"}) == 2);
-  CHECK(code({"list", "--", "x"}) == 2);
+  CHECK(code({"list", "a", "--", "x"}) == 2);
   CHECK(code({"frobnicate"}) == 2);
   CHECK(code({"list", "--table", "nowhere"}) == 7);
   CHECK(dlock_tool("", {"list"}).code == 2);
+}
+
+TEST_CASE("what begins with - is a name behind --, and a command behind -- has only run") {
+  Database database;
+  const auto url = database.url();
+  const auto taken = dlock_tool(url, {"acquire", "--ttl", "5m", "--", "-x"});
+  REQUIRE_MESSAGE(taken.code == 0, taken.out);
+  CHECK(dlock_tool(url, {"inspect", "--", "-x"}).says("held"));
+  CHECK(dlock_tool(url, {"list", "--", "-*"}).says("-x"));
+  CHECK(dlock_tool(url, {"release", "--token", first_line(taken), "--", "-x"}).code == 0);
+  const auto without_name = dlock_tool(url, {"inspect", "--"});
+  CHECK(without_name.code == 2);
+  CHECK_MESSAGE(without_name.says("NAME is required"), without_name.out);
+  CHECK(dlock_tool(url, {"list", "a", "--", "b"}).code == 2);
+  CHECK(dlock_tool(url, {"list", "--", "--format", "json"}).code == 2);
 }
 
 TEST_CASE("inspect says of a lock that its process grants again in memory that it is passed on there") {

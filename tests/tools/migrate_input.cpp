@@ -73,6 +73,7 @@ TEST_CASE("wrong input is one line that names the value, and exit 2") {
   check_refused(migrate({"sql", "--dialect", "klingon"}), "klingon");
   check_refused(migrate({"sql", "--dialect", std::string(opener().name), "--from", "7"}), "7");
   check_refused(migrate({"up", "-u", url, "--password-file", "/not/there"}), "/not/there");
+  check_refused(migrate({"up", "-u", url, "--password-file", "/"}), "\"/\" cannot be read");
   check_refused(migrate({"up", "-u", url, "-W"}), "-W");
   check_refused(migrate({"up", "-u", url, "-W", "--password-stdin"}), "--password-stdin");
 }

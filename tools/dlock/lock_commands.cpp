@@ -30,6 +30,15 @@ constexpr std::size_t longest_pattern = 4096;
 constexpr std::size_t longest_reason = 255;
 constexpr std::size_t length_of_owner = 32;
 
+// Whether one of those who hold a name together does so by this grant, under a live lease.
+bool shares(Engine& engine, const std::string& name, const Grant& grant) {
+  const bool plain = name.find_first_of("*?[\\") == std::string::npos;
+  const auto all = engine.sharers(plain ? name : "*");
+  return std::any_of(all.begin(), all.end(), [&](const Sharer& sharer) {
+    return sharer.name == name && sharer.token == grant.token && sharer.owner == grant.owner;
+  });
+}
+
 void check_owner(const std::string& owner) {
   const bool digits = owner.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!digits || owner.size() != length_of_owner)
@@ -301,7 +310,10 @@ int Single::release(Engine& engine, Console& console) const {
   const auto row = engine.inspect(name_);
   const auto named = grant(row);
   if (row && !row->label.empty()) options.label = row->label;  // the last run is the one that is released
-  const bool over = row && named && row->state == State::expired && Grant{row->token, row->owner} == *named;
+  const bool over =
+      row && named &&
+      (row->mode == Mode::exclusive ? row->state == State::expired && Grant{row->token, row->owner} == *named
+                                    : !shares(engine, name_, *named));
   auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;
   if (released == Released::was_lost) return not_the_holder(row, console);
@@ -311,8 +323,9 @@ int Single::release(Engine& engine, Console& console) const {
         fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(name_)));
   if (over)
     return say_no(
-        fmt::format("the lease of {} under token {} had been over for {}: it protected nothing since; the lock is free",
-                    in_quotes(name_), number(token()), shown(-row->left)),
+        fmt::format("the lease of {} under token {} had been over{}: it protected nothing since{}", in_quotes(name_),
+                    number(token()), row->mode == Mode::exclusive ? " for " + shown(-row->left) : "",
+                    row->mode == Mode::exclusive ? "; the lock is free" : ""),
         console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);

@@ -75,12 +75,6 @@ int main(int argc, char** argv) {
   using namespace dlock::tools;
   fill_standard_streams();
   auto arguments = take_arguments(argc, argv);
-  // Only run has a command behind it; elsewhere what follows is no option, whatever it begins with.
-  if (arguments.cut && std::find(arguments.words.begin(), arguments.words.end(), "run") == arguments.words.end()) {
-    arguments.words.emplace_back("--");
-    arguments.words.insert(arguments.words.end(), arguments.command.begin(), arguments.command.end());
-    arguments.cut = false;
-  }
   Console console("dlock", true);
   Command tool("dlock", "Locks in the SQL database that is already there.");
   ConnectionOptions connection;
@@ -94,6 +88,17 @@ int main(int argc, char** argv) {
   const Remove remove(tool);
   const Top top(tool);
   tell_of_itself(tool);
+  // Only run has a command behind it; elsewhere what follows is no option, whatever it begins with.
+  const auto written = [&](const std::string& command) {
+    return std::find(arguments.words.begin(), arguments.words.end(), command) != arguments.words.end();
+  };
+  if (arguments.cut && !written("run") &&
+      std::any_of(tool.commands().begin(), tool.commands().end(),
+                  [&](const Command& command) { return written(command.name()); })) {
+    arguments.words.emplace_back("--");
+    arguments.words.insert(arguments.words.end(), arguments.command.begin(), arguments.command.end());
+    arguments.cut = false;
+  }
   return run_tool(
       console, tool, arguments.words,
       [&] {

@@ -95,7 +95,8 @@ std::size_t obeyed(std::string_view text) {
   if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
   if ((byte(0) == 0xC2 && is(1, 0x80, 0x9F)) || (byte(0) == 0xD8 && byte(1) == 0x9C)) return 2;
   if (byte(0) != 0xE2) return 0;
-  const bool turns = (byte(1) == 0x80 && (is(2, 0x8E, 0x8F) || is(2, 0xAA, 0xAE))) || (byte(1) == 0x81 && is(2, 0xA6, 0xA9));
+  const bool turns =
+      (byte(1) == 0x80 && (is(2, 0x8E, 0x8F) || is(2, 0xAA, 0xAE))) || (byte(1) == 0x81 && is(2, 0xA6, 0xA9));
   return turns ? 3 : 0;
 }
 

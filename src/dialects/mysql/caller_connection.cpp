@@ -22,11 +22,11 @@ namespace {
 constexpr const char* too_little =
     "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
 
-// How far the clock of the session, which stands still for a statement, is behind that of the server's machine; and what
-// it says.
+// How far the clock of the session, which stands still for a statement, is behind that of the server's machine; and
+// what it says.
 constexpr const char* clocks = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), CONCAT(@@timestamp)";
-// How long a transaction may be idle that has written; and by whichever setting. The caller may be bound by less specific
-// ones, which that one would replace.
+// How long a transaction may be idle that has written; and by whichever setting. The caller may be bound by less
+// specific ones, which that one would replace.
 constexpr const char* idle_settings =
     "@@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
     "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)";
@@ -58,11 +58,11 @@ TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTabl
 void TransactionConnection::check() {
   if (connection_ != nullptr) check_ready(connection_);
   // The comment is a statement to MariaDB alone, which can tell.
-  const auto row = run(connection_ != nullptr
-                           ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}", server_place, clocks)
-                           : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}, VERSION(), @@autocommit, "
-                                         "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
-                                         server_place, clocks));
+  const auto row =
+      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}", server_place, clocks)
+                                 : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}, VERSION(), @@autocommit, "
+                                               "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
+                                               server_place, clocks));
   const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
   const auto is_open = [&] {
     // As this answer says it: a statement that has failed has not said that the server has undone the transaction. With
@@ -93,10 +93,11 @@ void TransactionConnection::check_clock(const std::string& behind, const std::st
   const auto row = run(fmt::format("SELECT {}", clocks));
   if (row.size() < 2) throw Failure(Cause::rejected, too_little);
   if (row[1] == says)
-    throw Failure(Cause::rejected,
-                  fmt::format("the clock of the session that was handed over stands still at {} (SET timestamp = …), and "
-                              "a lease counts by it there; SET timestamp = DEFAULT first",
-                              says));
+    throw Failure(
+        Cause::rejected,
+        fmt::format("the clock of the session that was handed over stands still at {} (SET timestamp = …), and "
+                    "a lease counts by it there; SET timestamp = DEFAULT first",
+                    says));
 }
 
 // Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that

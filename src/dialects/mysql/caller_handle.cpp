@@ -78,9 +78,10 @@ void check_ready(MYSQL* connection) {
 
 void check_stays(MYSQL* connection) {
   if (connection->options.reconnect != 0 && !planted("reconnect_ignored"))
-    throw Failure(Cause::rejected,
-                  "the connection that was handed over begins a new session by itself (MYSQL_OPT_RECONNECT), in which what "
-                  "follows would be stored without the transaction; switch that off");
+    throw Failure(
+        Cause::rejected,
+        "the connection that was handed over begins a new session by itself (MYSQL_OPT_RECONNECT), in which what "
+        "follows would be stored without the transaction; switch that off");
 }
 
 bool owes_perhaps(MYSQL* connection) { return is_alive(connection) && connection->net.pkt_nr <= 1; }

@@ -263,9 +263,10 @@ void ServerConnection::check_settings(Deadline deadline) {
   unsigned status = 0;
   mariadb_get_infov(connection_, MARIADB_CONNECTION_SERVER_STATUS, &status);
   if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
-    throw Failure(Cause::rejected,
-                  "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
-                  "prepared statements no session setting is made: set autocommit=1 there");
+    throw Failure(
+        Cause::rejected,
+        "MySQL: autocommit is off on this server, so that nothing would ever be committed; dlock-migrate, and "
+        "who asks without prepared statements, makes no session setting: set autocommit=1 there");
   note_variables();
 }
 

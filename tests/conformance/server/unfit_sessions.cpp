@@ -1,5 +1,5 @@
-// What a caller's session can do to a fence: have another clock than the server, answer nothing, and be replaced by another
-// one that its client library opens.
+// What a caller's session can do to a fence: have another clock than the server, answer nothing, and be replaced by
+// another one that its client library opens.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

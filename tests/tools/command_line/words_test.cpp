@@ -35,16 +35,18 @@ TEST_CASE("only what is near is suggested, and what was begun") {
   CHECK(nearest("-z", {"-a", "-b", "--zzz"}).empty());
 }
 
-TEST_CASE("nothing is shown that a terminal would obey: control characters of one byte and of two, and what turns a line") {
-  for (const std::string_view control : {"\x1b", "\x7f", "\n", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xd8\x9c", "\xe2\x80\x8f",
-                                         "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"}) {
+TEST_CASE(
+    "nothing is shown that a terminal would obey: control characters of one byte and of two, and what turns a line") {
+  for (const std::string_view control : {"\x1b", "\x7f", "\n", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xd8\x9c",
+                                         "\xe2\x80\x8f", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"}) {
     std::string shown = "a";
     for (const char c : control) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     const auto text = "a" + std::string(control) + "b";
     CHECK(printable(text) == shown + "b");
     CHECK(in_quotes(text) == '"' + shown + "b\"");
   }
-  for (const std::string text : {"\xc2\xa0", "É", "\xd8\x9b", "\xe2\x80\xa6", "\xe2\x81\xa5", "\xe2"}) CHECK(printable(text) == text);
+  for (const std::string text : {"\xc2\xa0", "É", "\xd8\x9b", "\xe2\x80\xa6", "\xe2\x81\xa5", "\xe2"})
+    CHECK(printable(text) == text);
 }
 
 TEST_CASE("durations are read as people write them") {

@@ -19,7 +19,7 @@ using dlock::dialects::mysql::TransactionConnection;
 
 TEST_CASE("a server that undoes whole transactions when a wait is over is refused before anything is locked") {
   std::vector<std::string> sent;
-  TextRow answer{"1", "here", "10.11.1-MariaDB", "1", "3"};
+  TextRow answer{"1", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3"};
   const Send send = [&](std::string_view sql) {
     sent.emplace_back(sql);
     return answer;
@@ -38,6 +38,32 @@ TEST_CASE("a server that undoes whole transactions when a wait is over is refuse
   for (const auto& sql : sent) CHECK(sql.starts_with("SELECT @@innodb_rollback_on_timeout"));
 }
 
+TEST_CASE("the clock of a session is asked again where it is far off, and stands still if it says the same") {
+  struct Case {
+    const char *behind, *says, *then;
+    bool refused;
+    std::size_t statements;
+  };
+  for (const auto& [behind, says, then, refused, statements] :
+       {Case{"50", "1.5", "1.6", false, 1}, Case{"20000", "1.5", "1.6", false, 1},
+        Case{"20001", "1.5", "1.6", false, 2}, Case{"-1", "1.5", "1.6", false, 2}, Case{"0", "1.5", "1.6", false, 2},
+        Case{"20001", "1.5", "1.5", true, 2}, Case{"-36000000000", "1.5", "1.5", true, 2},
+        Case{"0", "1.5", "1.5", true, 2}}) {
+    INFO(behind << ", " << then);
+    std::size_t sent = 0;
+    const Send send = [&, behind = behind, says = says, then = then](std::string_view) {
+      return ++sent == 1 ? TextRow{"0", "here", behind, says, "9.1.0", "0", "0", "1"} : TextRow{behind, then};
+    };
+    TransactionConnection connection(send, {});
+    if (refused) {
+      CHECK_THROWS_AS(connection.check(), Failure);
+    } else {
+      CHECK_NOTHROW(connection.check());
+    }
+    CHECK(sent == statements);
+  }
+}
+
 TEST_CASE(
     "a runner is in a transaction where the server says so, where autocommit is off, or where a savepoint lasts") {
   struct Case {
@@ -46,12 +72,13 @@ TEST_CASE(
     std::size_t statements;
   };
   for (const auto& [answer, lasts, open, statements] :
-       {Case{{"0", "here", "10.11.1-MariaDB", "1", "3"}, false, true, 1},
+       {Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3"}, false, true, 1},
         // Undone by the server: what comes next begins it anew, and a savepoint lasts.
-        Case{{"0", "here", "10.11.1-MariaDB", "1", "2"}, true, false, 1},
-        Case{{"0", "here", "9.1.0", "0", "0"}, false, true, 1}, Case{{"0", "here", "9.1.0", "1", "0"}, true, true, 3},
-        Case{{"0", "here", "9.1.0", "1", "0"}, false, false, 4}}) {
-    INFO(answer[2].value_or("") << ", " << open);
+        Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "2"}, true, false, 1},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "0", "0"}, false, true, 1},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0"}, true, true, 3},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0"}, false, false, 4}}) {
+    INFO(answer[4].value_or("") << ", " << open);
     std::size_t sent = 0;
     const Send send = [&, answer = answer, lasts = lasts](std::string_view sql) {
       ++sent;
@@ -76,7 +103,7 @@ TEST_CASE(
     const Send send = [&](std::string_view sql) -> TextRow {
       if (sql.starts_with("SAVEPOINT")) throw std::runtime_error("not supported in the prepared statement protocol");
       if (open && sql.starts_with("SET")) throw std::runtime_error("a transaction is in progress");
-      return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "9.1.0", "1", "0"} : TextRow{"1"};
+      return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "50", "1.5", "9.1.0", "1", "0"} : TextRow{"1"};
     };
     TransactionConnection connection(send, {});
     if (open) {
@@ -89,7 +116,7 @@ TEST_CASE(
 
 TEST_CASE("what a runner throws when its connection is gone goes through, and is not called a missing transaction") {
   const Send send = [](std::string_view sql) -> TextRow {
-    if (sql.starts_with("SELECT @@")) return {"0", "here", "9.1.0", "1", "0"};
+    if (sql.starts_with("SELECT @@")) return {"0", "here", "50", "1.5", "9.1.0", "1", "0"};
     throw std::runtime_error("gone");
   };
   TransactionConnection connection(send, {});
