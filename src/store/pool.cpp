@@ -7,6 +7,7 @@
 #include "types/mutant.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -17,8 +18,13 @@ namespace dlock::store {
 
 namespace {
 
-// So many servers may be at work at once on what nobody waits for.
-constexpr std::size_t most_unanswered = 100;
+// So many servers may be at work at once on what nobody waits for; and so many sockets be kept for them, of those that
+// this process may have.
+std::size_t most_unanswered() noexcept {
+  constexpr rlim_t most = 100;
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::min(most, files.rlim_cur / 8) : most;
+}
 
 // A request that is under way is answered in one, mostly.
 constexpr int trips_to_come_back = 2;
@@ -295,7 +301,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     first.turn = true;
     first.called.notify_one();
   }
-  if (draining_.size() > most_unanswered) {
+  if (draining_.size() > most_unanswered()) {
     oldest = std::move(draining_.front());
     draining_.pop_front();
   }

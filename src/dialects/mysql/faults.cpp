@@ -60,6 +60,7 @@ constexpr ErrorNumberCause table[] = {
     {1227, Cause::permission},      {1370, Cause::permission},
     {1419, Cause::permission},  // a trigger needs SUPER where there is a binary log
     {1698, Cause::permission},      {password_in_clear, Cause::permission},
+    {1461, Cause::refused},          // too many prepared statements: nothing was run
     {1243, Cause::stale_statement},  // unknown prepared statement
     {1615, Cause::stale_statement},  // needs to be prepared again
 };
@@ -102,6 +103,9 @@ std::string advice(unsigned number, const std::string& user) {
           "; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its tables of "
           "those who wait and who hold together (…_waiter, …_holder) TO {} (the history table and the view: SELECT)",
           user);
+    case 1461: return "; raise max_prepared_stmt_count at the server, or write prepared=off in the URL";
+    case 1792:
+      return "; a lock needs a transaction that writes: this one is READ ONLY, or transaction_read_only is on there";
     case 1419:
       return "; the server writes a binary log: have a user with SUPER make the trigger, or SET GLOBAL "
              "log_bin_trust_function_creators = 1";
