@@ -38,7 +38,7 @@ class OtherDatabase : public Failure {
 };
 
 // Nothing can be asked on the caller's connection, or no transaction is open on it: there is none to be spoiled.
-class NotAsked : public Failure {
+class NothingToSpoil : public Failure {
  public:
   using Failure::Failure;
 };
@@ -65,8 +65,8 @@ class CallerConnection {
   explicit CallerConnection(Send send) : send_(std::move(send)) {}
   virtual ~CallerConnection() = default;
 
-  // Throws NotAsked unless a transaction is open in which statements can be run, and Failure{rejected} where nothing
-  // that is proved in it could be relied on.
+  // Throws NothingToSpoil unless a transaction is open in which statements can be run, and Failure{rejected} where
+  // nothing that is proved in it could be relied on.
   virtual void check() = 0;
 
   TextRow run(std::string_view sql) { return send_(sql); }

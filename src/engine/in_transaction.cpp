@@ -192,11 +192,12 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
     bool working = false;
     try {
       std::optional<PausedRenewals> paused(std::in_place, context_.renewer, all, context_.options.timeouts.request);
+      const auto asked = BootClock::now();  // a session's clock may stand still from then on
       in_transaction([&] { caller->begin(context_.options.timeouts.request); });
       try {
-        std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
+        std::vector<Duration> renewed;
         for (const auto& held : all) {
-          renewed.emplace_back(BootClock::now(), held->key().lease);
+          renewed.push_back(held->key().lease);
           prove(*caller, held, ended_here, false);
         }
         paused.reset();
@@ -209,11 +210,8 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
         }
         commit(*caller);
         // Committed, and with it the renewals in the fences.
-        for (std::size_t i = 0; i < all.size(); ++i) {
-          const auto& [asked, lease] = renewed[i];
-          const auto sent = planted("with_fence_trusts_commit") ? BootClock::now() : asked;
-          all[i]->confirmed(sent, lease);
-        }
+        const auto sent = planted("with_fence_trusts_commit") ? BootClock::now() : asked;
+        for (std::size_t i = 0; i < all.size(); ++i) all[i]->confirmed(sent, renewed[i]);
         return;
       } catch (...) {
         // Before it is rolled back, what is open tells whether it is still what was begun.

@@ -103,6 +103,8 @@ std::optional<Grant> TransactionAcquire::take(const store::RowAvailability& row)
     catch_up(context_, *caller_);
   }
   ask_.floor = row.floor;
+  // The clock of its session may have stood still while this waited.
+  if (observer_ && !planted("waits_by_stopped_clock")) in_transaction([&] { caller_->check(false); });
   const auto token = in_transaction([&] { return caller_->take(ask_); });
   if (!token) {
     if (!in_transaction([&] { return caller_->sees(name_.text()); }))

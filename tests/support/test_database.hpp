@@ -190,6 +190,8 @@ class ServerTestDatabase : public TestDatabase {
   virtual bool ends_silent_work() const { return true; }
   // Statements that give a session another clock than the server has, and whether a lease would count by it.
   virtual std::vector<OddClock> odd_clocks() const = 0;
+  // The statement that stops the clock of a session. Empty: there is none.
+  virtual std::string stop_clock() const { return {}; }
   // The statement after which a session answers queries with no rows. Empty: there is none.
   virtual std::string answer_nothing() const { return {}; }
   // Has the client library open another session where that of a connection (as TransactionRef has it) is gone. False:

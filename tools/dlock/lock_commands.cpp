@@ -310,10 +310,10 @@ int Single::release(Engine& engine, Console& console) const {
   const auto row = engine.inspect(name_);
   const auto named = grant(row);
   if (row && !row->label.empty()) options.label = row->label;  // the last run is the one that is released
-  const bool over =
-      row && named &&
-      (row->mode == Mode::exclusive ? row->state == State::expired && Grant{row->token, row->owner} == *named
-                                    : !shares(engine, name_, *named));
+  const bool alone = row && row->mode == Mode::exclusive;
+  const bool over = row && named &&
+                    (alone ? row->state == State::expired && Grant{row->token, row->owner} == *named
+                           : !shares(engine, name_, *named));
   auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;
   if (released == Released::was_lost) return not_the_holder(row, console);
@@ -324,8 +324,7 @@ int Single::release(Engine& engine, Console& console) const {
   if (over)
     return say_no(
         fmt::format("the lease of {} under token {} had been over{}: it protected nothing since{}", in_quotes(name_),
-                    number(token()), row->mode == Mode::exclusive ? " for " + shown(-row->left) : "",
-                    row->mode == Mode::exclusive ? "; the lock is free" : ""),
+                    number(token()), alone ? " for " + shown(-row->left) : "", alone ? "; the lock is free" : ""),
         console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);

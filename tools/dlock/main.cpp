@@ -89,12 +89,11 @@ int main(int argc, char** argv) {
   const Top top(tool);
   tell_of_itself(tool);
   // Only run has a command behind it; elsewhere what follows is no option, whatever it begins with.
-  const auto written = [&](const std::string& command) {
-    return std::find(arguments.words.begin(), arguments.words.end(), command) != arguments.words.end();
-  };
-  if (arguments.cut && !written("run") &&
-      std::any_of(tool.commands().begin(), tool.commands().end(),
-                  [&](const Command& command) { return written(command.name()); })) {
+  const auto chosen = std::find_if(arguments.words.begin(), arguments.words.end(), [&](const std::string& word) {
+    return std::any_of(tool.commands().begin(), tool.commands().end(),
+                       [&](const Command& command) { return command.name() == word; });
+  });
+  if (arguments.cut && chosen != arguments.words.end() && *chosen != "run") {
     arguments.words.emplace_back("--");
     arguments.words.insert(arguments.words.end(), arguments.command.begin(), arguments.command.end());
     arguments.cut = false;

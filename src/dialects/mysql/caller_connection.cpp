@@ -1,5 +1,5 @@
 // What may be asked in a caller's transaction on MySQL and MariaDB, where a statement that fails can take the whole
-// transaction with it: how its state is told, how it is bound, ended, and kept from being committed.
+// transaction with it: how it is bound, ended, and kept from being committed. Whether it is one: caller_session.cpp.
 #include "caller_connection.hpp"
 
 #include "caller_handle.hpp"
@@ -19,20 +19,6 @@
 namespace dlock::dialects::mysql {
 namespace {
 
-constexpr const char* too_little =
-    "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
-
-// How far the clock of the session, which stands still for a statement, is behind that of the server's machine; and
-// what it says.
-constexpr const char* clocks = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), CONCAT(@@timestamp)";
-// How long a transaction may be idle that has written; and by whichever setting. The caller may be bound by less
-// specific ones, which that one would replace.
-constexpr const char* idle_settings =
-    "@@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
-    "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)";
-// A statement that began longer ago, or, where SYSDATE() is NOW() (--sysdate-is-now), just now, is asked once more.
-constexpr std::int64_t suspicious_us = 20'000;
-
 // Between two looks at how far a server of a cluster has come.
 constexpr std::chrono::milliseconds first_pause{1}, longest_pause{20};
 
@@ -42,98 +28,12 @@ std::int64_t seconds(Duration duration) {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(std::min(duration, longest)).count());
 }
 
-std::int64_t number_in(const std::optional<std::string>& text) {
-  std::int64_t number = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number;
-}
-
 }  // namespace
 
 TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTable& table)
     : CallerConnection([connection](std::string_view sql) { return ask(connection, sql); }),
       connection_(connection),
       table_(table) {}
-
-void TransactionConnection::check() {
-  if (connection_ != nullptr) check_ready(connection_);
-  // The comment is a statement to MariaDB alone, which can tell.
-  const auto row =
-      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}", server_place, clocks)
-                                 : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, {}, VERSION(), @@autocommit, "
-                                               "0 /*M! + 2 + @@in_transaction */, CONNECTION_ID()",
-                                               server_place, clocks));
-  const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
-  const auto is_open = [&] {
-    // As this answer says it: a statement that has failed has not said that the server has undone the transaction. With
-    // autocommit off the next statement begins one.
-    if (connection_ != nullptr) return in_transaction(connection_) || !commits_by_itself(connection_);
-    session_ = fmt::format("{} {}", field(7), field(1));
-    mariadb_ = field(4).find("MariaDB") != std::string::npos;
-    return field(5) == "0" || field(6) == "3" || (field(6) != "2" && proves_transaction());
-  };
-  if (!is_open()) throw NotAsked(Cause::rejected, no_transaction);
-  if (connection_ != nullptr) check_stays(connection_);
-  if (row.size() < 4) throw Failure(Cause::rejected, too_little);
-  if (field(0) != "0")
-    throw Failure(
-        Cause::rejected,
-        "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
-        "and what follows would be stored without it; switch it off on the server");
-  place_ = field(1);
-  check_clock(field(2), field(3));
-}
-
-// By the session's clock a lease that is over would look alive, or a live one over, to whoever has set it. What stands
-// still says the same in the next statement.
-void TransactionConnection::check_clock(const std::string& behind, const std::string& says) {
-  if (planted("session_clock_trusted")) return;
-  const auto off = number_in(behind);
-  if (off > 0 && off <= suspicious_us) return;
-  const auto row = run(fmt::format("SELECT {}", clocks));
-  if (row.size() < 2) throw Failure(Cause::rejected, too_little);
-  if (row[1] == says)
-    throw Failure(
-        Cause::rejected,
-        fmt::format("the clock of the session that was handed over stands still at {} (SET timestamp = …), and "
-                    "a lease counts by it there; SET timestamp = DEFAULT first",
-                    says));
-}
-
-// Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that
-// prepares what it is given cannot make one anywhere. Where the server has undone a transaction that was begun, it
-// lasts, and what comes next is a transaction as well: to tell that takes a statement that fails where one is open.
-bool TransactionConnection::proves_transaction() {
-  bool made = false;
-  try {
-    run("SAVEPOINT " + savepoint("check"));
-    made = true;
-    run("RELEASE SAVEPOINT " + savepoint("check"));
-    return true;
-  } catch (...) {
-    const auto why = std::current_exception();
-    if (!answers()) std::rethrow_exception(why);
-    return !made && keeps_its_kind();
-  }
-}
-
-// An open transaction can no longer be made another kind of one.
-bool TransactionConnection::keeps_its_kind() {
-  try {
-    run("SET TRANSACTION READ WRITE");
-    return false;
-  } catch (...) {
-    const auto why = std::current_exception();
-    if (!answers()) std::rethrow_exception(why);
-    return true;
-  }
-}
-
-bool TransactionConnection::answers() noexcept {
-  try {
-    return one("SELECT 1") == "1";
-  } catch (...) { return false; }
-}
 
 bool TransactionConnection::is_mariadb() {
   if (!mariadb_ && connection_ != nullptr) mariadb_ = mariadb_connection(connection_) != 0;
@@ -289,18 +189,21 @@ void TransactionConnection::spoil() noexcept {
 }
 
 void TransactionConnection::begin(Duration) {
-  if (connection_ != nullptr) check_ready(connection_);
-  // What has failed has not said whether a transaction is open; the answer to this does. The comment is read by MariaDB
-  // alone.
-  const auto row = run(fmt::format("SELECT {} /*M! , {} */", clocks, idle_settings));
+  if (connection_ != nullptr) {
+    check_ready(connection_);
+    // What has failed has not said whether a transaction is open.
+    if (mysql_errno(connection_) != 0) run("DO 1");
+  }
   // Beginning one would commit another that is open.
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
     throw Failure(Cause::rejected, open_already);
-  if (connection_ != nullptr) check_stays(connection_);
-  if (row.size() < 2) throw Failure(Cause::rejected, too_little);
-  check_clock(row[0].value_or(""), row[1].value_or(""));
-  idle_settings_.assign(row.begin() + 2, row.end());
   begin_with("START TRANSACTION");
+  try {
+    check_begun();
+  } catch (...) {
+    roll_back();
+    throw;
+  }
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled

@@ -5,6 +5,7 @@
 
 #include <mysql.h>
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,20 @@ namespace dlock::dialects::mysql {
 // in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that
 // is waited for.
 inline constexpr std::string_view server_place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
+
+// How long a transaction may be idle that has written; and by whichever setting. The caller may be bound by less
+// specific ones, which that one would replace.
+inline constexpr const char* idle_settings =
+    "@@idle_write_transaction_timeout, COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), "
+    "NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout)";
+inline constexpr const char* too_little =
+    "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
+
+inline std::int64_t number_in(const std::optional<std::string>& text) {
+  std::int64_t number = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
 
 class TransactionConnection final : public CallerConnection {
  public:
@@ -46,6 +61,8 @@ class TransactionConnection final : public CallerConnection {
  private:
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
+  TextRow asked_first(const std::string& sql);
+  void check_begun();
   // `behind`, `says`: what the session has just said of its clock.
   void check_clock(const std::string& behind, const std::string& says);
   bool keeps_its_kind();

@@ -70,18 +70,22 @@ static void end(MYSQL* connection) noexcept {
   }
 }
 
-void check_ready(MYSQL* connection) {
-  if (!is_alive(connection) && !planted("dead_connection_trusted"))
-    throw NotAsked(Cause::disconnected, "MySQL: the connection that was handed over is broken");
-  check_read(connection);
+// Whatever is told: behind a session that ends nothing is stored any more.
+static void check_stays(MYSQL* connection) {
+  if (connection->options.reconnect == 0 || planted("reconnect_ignored")) return;
+  const my_bool no = 0;
+  mysql_options(connection, MYSQL_OPT_RECONNECT, &no);
+  throw Failure(
+      Cause::rejected,
+      "the connection that was handed over would begin a new session by itself (MYSQL_OPT_RECONNECT), in which "
+      "what follows is stored without the transaction; that is switched off now: roll back");
 }
 
-void check_stays(MYSQL* connection) {
-  if (connection->options.reconnect != 0 && !planted("reconnect_ignored"))
-    throw Failure(
-        Cause::rejected,
-        "the connection that was handed over begins a new session by itself (MYSQL_OPT_RECONNECT), in which what "
-        "follows would be stored without the transaction; switch that off");
+void check_ready(MYSQL* connection) {
+  check_stays(connection);
+  if (!is_alive(connection) && !planted("dead_connection_trusted"))
+    throw NothingToSpoil(Cause::disconnected, "MySQL: the connection that was handed over is broken");
+  check_read(connection);
 }
 
 bool owes_perhaps(MYSQL* connection) { return is_alive(connection) && connection->net.pkt_nr <= 1; }
@@ -95,12 +99,12 @@ void check_in_step(MYSQL* connection) {
     if (!is_alive(connection) || failure.cause() == Cause::disconnected) throw;
   }
   end(connection);
-  throw NotAsked(Cause::rejected, unread);
+  throw NothingToSpoil(Cause::rejected, unread);
 }
 
 void check_read(MYSQL* connection) {
   if (!is_alive(connection)) return;
-  if (!is_read(connection)) throw NotAsked(Cause::rejected, unread);
+  if (!is_read(connection)) throw NothingToSpoil(Cause::rejected, unread);
   if (owes_perhaps(connection) && !planted("answers_out_of_step")) check_in_step(connection);
 }
 

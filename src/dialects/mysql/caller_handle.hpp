@@ -17,18 +17,17 @@ TextRow ask(MYSQL* connection, std::string_view sql);
 bool in_transaction(MYSQL* connection);
 bool commits_by_itself(MYSQL* connection);
 
-// Throws NotAsked where an answer is left to read; a connection on which it would be taken for the answer to the next
-// statement is ended.
+// Throws NothingToSpoil where an answer is left to read; a connection on which it would be taken for the answer to the
+// next statement is ended.
 void check_read(MYSQL* connection);
-// The same where the connection is gone: what the client library remembers of one is of no use.
+// The same where the connection is gone: what the client library remembers of one is of no use. Throws
+// Failure{rejected}, once, where another session would take the place of one that is gone, or was ended here, and store
+// what is sent next by itself: from then on none does.
 void check_ready(MYSQL* connection);
-// Throws Failure{rejected} where another session would take the place of one that is gone, or was ended here, and store
-// what is sent next by itself.
-void check_stays(MYSQL* connection);
 
 // Nothing has come since something was sent: that needs no answer, or has not been asked for its answer.
 bool owes_perhaps(MYSQL* connection);
-// Throws NotAsked, and ends the connection, where the answer that comes is another one's.
+// Throws NothingToSpoil, and ends the connection, where the answer that comes is another one's.
 void check_in_step(MYSQL* connection);
 
 // What is left unread would be in the way of every statement, and the transaction would stay open. A result that the

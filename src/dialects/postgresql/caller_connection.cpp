@@ -87,20 +87,20 @@ void TransactionConnection::check() {
       try {
         run("SELECT 1");
       } catch (...) { std::rethrow_exception(why); }
-      throw NotAsked(Cause::rejected, no_transaction);
+      throw NothingToSpoil(Cause::rejected, no_transaction);
     }
     run("RELEASE SAVEPOINT " + savepoint("check"));
     return;
   }
-  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw NotAsked(Cause::rejected, in_pipeline);
+  if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw NothingToSpoil(Cause::rejected, in_pipeline);
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
-    case PQTRANS_IDLE: throw NotAsked(Cause::rejected, no_transaction);
+    case PQTRANS_IDLE: throw NothingToSpoil(Cause::rejected, no_transaction);
     case PQTRANS_INERROR: throw Failure(Cause::rejected, failed_already);
-    case PQTRANS_ACTIVE: throw NotAsked(Cause::rejected, under_way);
+    case PQTRANS_ACTIVE: throw NothingToSpoil(Cause::rejected, under_way);
     case PQTRANS_UNKNOWN: break;
   }
-  throw Failure(Cause::disconnected, broken);
+  throw NothingToSpoil(Cause::disconnected, broken);
 }
 
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
@@ -257,8 +257,16 @@ bool TransactionConnection::replaced() noexcept {
   constexpr std::string_view fails = "SELECT 'dlock: the transaction was not fenced; roll it back'::int";
   try {
     if (connection_ != nullptr) {
-      const Result result(PQexec(connection_, fmt::format("ROLLBACK;BEGIN READ ONLY;{}", fails).c_str()));
-      return PQtransactionStatus(connection_) == PQTRANS_INERROR || PQstatus(connection_) != CONNECTION_OK;
+      // Somebody's cancel may come late, and end the first statement of these.
+      const auto sql = fmt::format("ROLLBACK;BEGIN READ ONLY;{}", fails);
+      const auto is_replaced = [&] {
+        const Result result(PQexec(connection_, sql.c_str()));
+        const char* code = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
+        return code != nullptr && code == refused_code && PQtransactionStatus(connection_) == PQTRANS_INERROR;
+      };
+      for (int i = 0; i < 3 && PQstatus(connection_) == CONNECTION_OK; ++i)
+        if (is_replaced()) return true;
+      return PQstatus(connection_) != CONNECTION_OK;
     }
     run("ROLLBACK");
     run("BEGIN READ ONLY");

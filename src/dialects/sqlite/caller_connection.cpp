@@ -94,7 +94,8 @@ bool TransactionConnection::in_transaction() {
 }
 
 void TransactionConnection::check() {
-  if (!in_transaction()) throw NotAsked(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
+  if (!in_transaction())
+    throw NothingToSpoil(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
 }
 
 bool TransactionConnection::writes_alone() {

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <future>
 #include <string>
 
 using namespace dlock;
@@ -30,10 +31,9 @@ struct Scene {
   }
   // Nobody trusts the lease for longer than it lasts by the server's clock.
   void check_trust() {
-    const auto trusted = lock.remaining();
     const auto seen = other.inspect("a");
     REQUIRE(seen);
-    CHECK(seen->left >= trusted - 1s);
+    CHECK(seen->left >= lock.remaining());
     CHECK(seen->left <= 10min);
   }
   // Each way to prove or to take a lock in a transaction of `session`, which writes, and commits whatever was thrown.
@@ -91,31 +91,66 @@ TEST_CASE("in a session that has another clock a lock is refused, or proved for 
   }
 }
 
+TEST_CASE("who waits in a session whose clock was stopped is refused, and granted nothing") {
+  Scene scene;
+  const auto sql = scene.database.server().stop_clock();
+  if (sql.empty()) return;
+  Caller caller(scene.database.server());
+  caller.begin(scene.database.server().beginnings().front());
+  caller.run(sql);
+  const auto stopped = caller.number("SELECT CAST(1000 * @@timestamp AS SIGNED)");
+  bool granted = false;
+  auto waiting = std::async(std::launch::async, [&] {
+    return thrown_by(
+        [&] { granted = scene.other.try_lock_in(caller.native(), "a", 1min, {.lease = 10min}).has_value(); });
+  });
+  const std::string wanted = "SELECT count(*) FROM resource_lock WHERE name = 'a' AND wanted_until > 0";
+  CHECK(eventually([&] { return scene.database->admin().number(wanted) > 0; }));
+  const std::string now = "SELECT CAST(1000 * UNIX_TIMESTAMP(SYSDATE(6)) AS SIGNED)";
+  CHECK(eventually([&] { return scene.database->admin().number(now) > stopped + 100; }));
+  scene.lock.release();
+  const auto thrown = waiting.get();
+  CHECK_FALSE(granted);
+  CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+  CHECK_MESSAGE(thrown.names("clock"), thrown.text);
+  caller.run("ROLLBACK");
+}
+
 TEST_CASE("in a session that answers nothing a lock is refused") {
   Scene scene;
   const auto sql = scene.database.server().answer_nothing();
   if (sql.empty()) return;
   Caller caller(scene.database.server());
   caller.run(sql);
-  scene.try_all(caller, caller.native(), [](const Thrown& thrown) {
-    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
-    CHECK_MESSAGE(thrown.names("sql_select_limit"), thrown.text);
-  });
+  for (const auto& session : {caller.native(), TransactionRef(caller.runner())}) {
+    scene.try_all(caller, session, [](const Thrown& thrown) {
+      CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+      CHECK_MESSAGE(thrown.names("sql_select_limit"), thrown.text);
+    });
+    // And is left as it was where no transaction is open.
+    CHECK(thrown_by([&] { scene.lock.fence(session); }).fault == Fault::misuse);
+    caller.run("INSERT INTO app VALUES (1)");
+    scene.check_stored({});
+  }
   CHECK(scene.lock.valid());
 }
 
 TEST_CASE("a connection that opens another session by itself is refused, and stores nothing") {
   Scene scene;
-  Caller caller(scene.database.server());
-  if (!scene.database.server().begin_anew(caller.native().native())) return;
-  scene.try_all(caller, caller.native(), [](const Thrown& thrown) {
+  const auto refused = [&](const std::function<void(Caller&)>& ask, bool begins) {
+    Caller caller(scene.database.server());
+    if (!scene.database.server().begin_anew(caller.native().native())) return;
+    const auto session = std::to_string(caller.number("SELECT CONNECTION_ID()"));
+    if (begins) caller.begin(scene.database.server().beginnings().front());
+    const auto thrown = thrown_by([&] { ask(caller); });
     CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
     CHECK_MESSAGE(thrown.names("MYSQL_OPT_RECONNECT"), thrown.text);
-  });
-  free_by_force(scene.other, "a");
-  caller.begin(scene.database.server().beginnings().front());
-  CHECK(thrown_by([&] { scene.lock.fence(caller.native()); }).fault == Fault::misuse);
-  for (int i = 0; i < 3; ++i) caller.run_anyway("INSERT INTO app VALUES (1)");
-  caller.run_anyway("COMMIT");
-  scene.check_stored({Fault::misuse, ""});
+    scene.database->admin().run("KILL " + session);
+    for (int i = 0; i < 3; ++i) caller.run_anyway("INSERT INTO app VALUES (1)");
+    caller.run_anyway("COMMIT");
+    scene.check_stored(thrown);
+  };
+  refused([&](Caller& caller) { scene.lock.fence(caller.native()); }, true);
+  refused([&](Caller& caller) { scene.other.try_lock_in(caller.native(), "free"); }, true);
+  refused([&](Caller& caller) { scene.lock.with_fence(caller.native(), [] {}); }, false);
 }

@@ -351,6 +351,7 @@ class DatabaseOnServer final : public ServerTestDatabase {
             {{"SET timestamp = UNIX_TIMESTAMP() - 36000"}, true},
             {{"SET timestamp = UNIX_TIMESTAMP() - 1", "SET time_zone = '+05:30'"}, true}};
   }
+  std::string stop_clock() const override { return "SET timestamp = UNIX_TIMESTAMP(SYSDATE(6))"; }
   std::string answer_nothing() const override { return "SET sql_select_limit = 0"; }
   bool begin_anew(void* connection) const override {
     const my_bool yes = 1;

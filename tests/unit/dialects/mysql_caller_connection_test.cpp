@@ -19,7 +19,7 @@ using dlock::dialects::mysql::TransactionConnection;
 
 TEST_CASE("a server that undoes whole transactions when a wait is over is refused before anything is locked") {
   std::vector<std::string> sent;
-  TextRow answer{"1", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3"};
+  TextRow answer{"1", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3", "7"};
   const Send send = [&](std::string_view sql) {
     sent.emplace_back(sql);
     return answer;
@@ -72,12 +72,12 @@ TEST_CASE(
     std::size_t statements;
   };
   for (const auto& [answer, lasts, open, statements] :
-       {Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3"}, false, true, 1},
+       {Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "3", "7"}, false, true, 1},
         // Undone by the server: what comes next begins it anew, and a savepoint lasts.
-        Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "2"}, true, false, 1},
-        Case{{"0", "here", "50", "1.5", "9.1.0", "0", "0"}, false, true, 1},
-        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0"}, true, true, 3},
-        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0"}, false, false, 4}}) {
+        Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "2", "7"}, true, false, 1},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "0", "0", "7"}, false, true, 1},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"}, true, true, 3},
+        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"}, false, false, 4}}) {
     INFO(answer[4].value_or("") << ", " << open);
     std::size_t sent = 0;
     const Send send = [&, answer = answer, lasts = lasts](std::string_view sql) {
@@ -103,7 +103,7 @@ TEST_CASE(
     const Send send = [&](std::string_view sql) -> TextRow {
       if (sql.starts_with("SAVEPOINT")) throw std::runtime_error("not supported in the prepared statement protocol");
       if (open && sql.starts_with("SET")) throw std::runtime_error("a transaction is in progress");
-      return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "50", "1.5", "9.1.0", "1", "0"} : TextRow{"1"};
+      return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"} : TextRow{"1"};
     };
     TransactionConnection connection(send, {});
     if (open) {
@@ -116,7 +116,7 @@ TEST_CASE(
 
 TEST_CASE("what a runner throws when its connection is gone goes through, and is not called a missing transaction") {
   const Send send = [](std::string_view sql) -> TextRow {
-    if (sql.starts_with("SELECT @@")) return {"0", "here", "50", "1.5", "9.1.0", "1", "0"};
+    if (sql.starts_with("SELECT @@")) return {"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"};
     throw std::runtime_error("gone");
   };
   TransactionConnection connection(send, {});
