@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,6 +42,16 @@ class OtherDatabase : public Failure {
 class NothingToSpoil : public Failure {
  public:
   using Failure::Failure;
+  explicit NothingToSpoil(std::exception_ptr thrown) : Failure(Cause::rejected, ""), thrown_(std::move(thrown)) {}
+
+  // What the caller's own runner has thrown is to be thrown in its place.
+  [[noreturn]] void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+    throw NothingToSpoil(*this);
+  }
+
+ private:
+  std::exception_ptr thrown_{};
 };
 
 // The lock table's name, in two quoted parts.
@@ -54,8 +65,7 @@ inline constexpr const char* no_transaction =
 inline constexpr const char* open_already = "a transaction is open already on the connection that was handed over";
 inline constexpr const char* ended_early =
     "the transaction had ended before its commit: the work, or a statement in it that commits by itself, has ended it; "
-    "what "
-    "was committed is stored, and nothing is run again";
+    "what was committed is stored, and nothing is run again";
 
 // Threads: the caller's. Owns: nothing. Whatever happens, the caller's transaction is not committed here, is not left,
 // and its connection keeps its settings, unless a member says otherwise.

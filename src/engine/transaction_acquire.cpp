@@ -19,6 +19,8 @@ constexpr Duration time_to_look = std::chrono::seconds{2};
 // So often who waits says that it is there, where no bound of its silence is known: there may be one on the way.
 constexpr Duration longest_silence = std::chrono::seconds{10};
 constexpr Duration shortest_silence = std::chrono::milliseconds{20};
+// What was told of a session longer ago is asked again.
+constexpr Duration stays_so = std::chrono::milliseconds{20};
 
 Job job_behind(const LockOptions* lease) { return lease != nullptr && lease->job ? lease->job : Job::current(); }
 
@@ -58,7 +60,7 @@ LockInTransaction TransactionAcquire::run(Lingering& lingering, const Transactio
   lingering.end(name_.text(), {context_.shortly(BootClock::now()), patience_.stop});
   lingering.await(name_, patience_);
   caller_ = in_transaction([&] { return context_.table->caller_transaction(transaction); });
-  in_transaction([&] { caller_->check(false); });
+  check();
   for (bool attempted = false;;) {
     if (observer_) observer_->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
@@ -103,8 +105,7 @@ std::optional<Grant> TransactionAcquire::take(const store::RowAvailability& row)
     catch_up(context_, *caller_);
   }
   ask_.floor = row.floor;
-  // The clock of its session may have stood still while this waited.
-  if (observer_ && !planted("waits_by_stopped_clock")) in_transaction([&] { caller_->check(false); });
+  check_again();
   const auto token = in_transaction([&] { return caller_->take(ask_); });
   if (!token) {
     if (!in_transaction([&] { return caller_->sees(name_.text()); }))
@@ -114,6 +115,7 @@ std::optional<Grant> TransactionAcquire::take(const store::RowAvailability& row)
                               in_quotes(name_.text())));
     return std::nullopt;
   }
+  check_again();
   if (observer_) observer_->leave_mark();
   // As in an acquire: the floor may have been raised since, if this took very long.
   if (BootClock::now() - looked_at_ > context_.options.reaper.grace / 2 &&
@@ -122,6 +124,16 @@ std::optional<Grant> TransactionAcquire::take(const store::RowAvailability& row)
                                              "the transaction back and run it again",
                                              in_quotes(name_.text())));
   return Grant{*token, lease_ != nullptr ? owner_ : std::string{}};
+}
+
+void TransactionAcquire::check() {
+  checked_at_ = BootClock::now();
+  in_transaction([&] { caller_->check(false); });
+}
+
+// The clock of its session may have stood still meanwhile, and a lease that was taken by it is over too early.
+void TransactionAcquire::check_again() {
+  if (BootClock::now() - checked_at_ > stays_so && !planted("waits_by_stopped_clock")) check();
 }
 
 bool TransactionAcquire::tries_once() {

@@ -46,6 +46,8 @@ class TransactionAcquire {
  private:
   store::RowAvailability look();
   std::optional<Grant> take(const store::RowAvailability& row);
+  void check();
+  void check_again();
   bool tries_once();
   LockInTransaction in_vain();
   LockInTransaction out_of_time(const store::RowAvailability& row);
@@ -69,6 +71,7 @@ class TransactionAcquire {
   std::unique_ptr<store::CallerTransaction> caller_{};
   std::optional<ReleaseObserver> observer_{};
   Instant looked_at_{};
+  Instant checked_at_{};    // what the caller's session was asked
   Instant speaks_at_{};     // when its connection is to be used again
   bool caught_up_ = false;  // with a cluster, once
 };

@@ -49,7 +49,7 @@ class SqlCallerTransaction final : public CallerTransaction {
     try {
       connection_->check();
       check_place();
-    } catch (const dialects::NothingToSpoil&) { throw; } catch (...) {
+    } catch (const dialects::NothingToSpoil& nothing) { nothing.rethrow(); } catch (...) {
       if (spoils && !planted("unchecked_stays")) spoil();
       throw;
     }

@@ -176,16 +176,19 @@ void TransactionConnection::doom(const EndSession& end_session) noexcept {
 }
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
-// written.
+// written. Somebody may interrupt one of the statements, and go on with that.
 void TransactionConnection::spoil() noexcept {
+  for (int i = 0; i < most_attempts; ++i) try {
+      run("ROLLBACK AND NO CHAIN NO RELEASE");
+      run("START TRANSACTION READ ONLY");
+      return;
+    } catch (...) {
+      if (planted("spoiled_once")) return;
+    }
   try {
-    run("ROLLBACK AND NO CHAIN NO RELEASE");
-    run("START TRANSACTION READ ONLY");
-  } catch (...) {
-    try {
-      run("KILL CONNECTION_ID()");
-    } catch (...) {}
-  }
+    run("KILL CONNECTION_ID()");
+  } catch (...) {}
+  if (connection_ != nullptr) end(connection_);
 }
 
 void TransactionConnection::begin(Duration) {

@@ -27,6 +27,9 @@ inline constexpr const char* idle_settings =
 inline constexpr const char* too_little =
     "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
 
+// So often a statement that must be run is sent, since somebody may interrupt it (KILL QUERY, a time-out).
+inline constexpr int most_attempts = 3;
+
 inline std::int64_t number_in(const std::optional<std::string>& text) {
   std::int64_t number = 0;
   if (text) std::from_chars(text->data(), text->data() + text->size(), number);
@@ -62,9 +65,11 @@ class TransactionConnection final : public CallerConnection {
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
   TextRow asked_first(const std::string& sql);
+  bool is_open_behind_failure() noexcept;
   void check_begun();
   // `behind`, `says`: what the session has just said of its clock.
   void check_clock(const std::string& behind, const std::string& says);
+  void release_check();
   bool keeps_its_kind();
   bool answers() noexcept;
   bool leaves_something();

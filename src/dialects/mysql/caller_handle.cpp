@@ -61,8 +61,7 @@ bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_
 
 bool commits_by_itself(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_AUTOCOMMIT) != 0; }
 
-// What is sent next fails, and then the client library knows; but for a result that is still in somebody's hands.
-static void end(MYSQL* connection) noexcept {
+void end(MYSQL* connection) noexcept {
   mariadb_cancel(connection);
   try {
     ask(connection, "DO 1");

@@ -25,6 +25,9 @@ void check_read(MYSQL* connection);
 // what is sent next by itself: from then on none does.
 void check_ready(MYSQL* connection);
 
+// What is sent next fails, and then the client library knows; but for a result that is still in somebody's hands.
+void end(MYSQL* connection) noexcept;
+
 // Nothing has come since something was sent: that needs no answer, or has not been asked for its answer.
 bool owes_perhaps(MYSQL* connection);
 // Throws NothingToSpoil, and ends the connection, where the answer that comes is another one's.

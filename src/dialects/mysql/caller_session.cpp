@@ -59,15 +59,31 @@ void TransactionConnection::check() {
   check_clock(field(2), field(3));
 }
 
-// What fails before anything has said so has no transaction to spoil, if none was open when the last answer came.
+// What fails before anything has said so has no transaction to spoil if none is open: by what the next answer says,
+// since a statement that failed before may have begun one.
 TextRow TransactionConnection::asked_first(const std::string& sql) {
-  const bool open = connection_ == nullptr || is_open_by_itself(connection_);
   try {
     return run(sql);
   } catch (const Failure& failure) {
-    if (open) throw;
+    if (is_open_behind_failure()) throw;
     throw NothingToSpoil(failure.cause(), failure.what(), failure.code(), failure.may_have_run());
+  } catch (...) {
+    const auto why = std::current_exception();
+    if (is_open_behind_failure()) throw;
+    throw NothingToSpoil(why);
   }
+}
+
+// Where nothing is answered one may be.
+bool TransactionConnection::is_open_behind_failure() noexcept {
+  if (planted("failure_taken_for_open")) return true;
+  for (int i = 0; i < most_attempts; ++i) try {
+      if (connection_ == nullptr) return proves_transaction();
+      run("DO 1");
+      return is_open_by_itself(connection_);
+    } catch (...) {  // somebody goes on interrupting, or the connection is broken
+    }
+  return true;
 }
 
 // By the session's clock a lease that is over would look alive, or a live one over, to whoever has set it. What stands
@@ -94,13 +110,23 @@ bool TransactionConnection::proves_transaction() {
   try {
     run("SAVEPOINT " + savepoint("check"));
     made = true;
-    run("RELEASE SAVEPOINT " + savepoint("check"));
+    release_check();
     return true;
   } catch (...) {
     const auto why = std::current_exception();
     if (!answers()) std::rethrow_exception(why);
     return !made && keeps_its_kind();
   }
+}
+
+// Who interrupts it does not say that there is no savepoint.
+void TransactionConnection::release_check() {
+  for (int left = most_attempts - 1;; --left) try {
+      run("RELEASE SAVEPOINT " + savepoint("check"));
+      return;
+    } catch (...) {
+      if (left == 0) throw;
+    }
 }
 
 // An open transaction can no longer be made another kind of one.

@@ -103,9 +103,8 @@ std::string advice(std::string_view sqlstate, Cause cause, std::string_view text
   if (sqlstate == "23502" && says(text, "\"token\""))
     return "; the floor row of the lock table is missing: run \"dlock-migrate repair\"";
   if (sqlstate == "25006")
-    return "; locks need a server that takes writes: name the primary, or all hosts, in the URL; if it is the primary, "
-           "the "
-           "transaction is READ ONLY, or default_transaction_read_only is on for the database or the role";
+    return "; locks need a server that takes writes: name the primary, or all hosts, in the URL; if it is the "
+           "primary, the transaction is READ ONLY, or default_transaction_read_only is on for the database or the role";
   if (cause == Cause::schema) return "; run \"dlock-migrate up\"";
   if (cause == Cause::stale_statement)
     return "; something lends this session to others and could not be recognised: nothing is prepared from here on "

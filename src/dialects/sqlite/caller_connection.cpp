@@ -6,6 +6,7 @@
 #include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
+#include "types/mutant.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -148,14 +149,16 @@ std::string TransactionConnection::where() noexcept {
 
 // With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
 void TransactionConnection::doom(const EndSession&) noexcept {
-  if (database_ != nullptr && (!in_transaction() || refuse_commit(database_))) return;
-  roll_back();
+  if (database_ == nullptr) roll_back();
   try {
-    run("PRAGMA query_only = ON");
+    if (database_ == nullptr) run("PRAGMA query_only = ON");
+    // What fails can have the whole transaction undone, and what comes next would be stored by itself: until its
+    // owner's ROLLBACK an empty one stands in its place.
+    else if (!in_transaction() && !planted("undone_not_replaced")) run("BEGIN");
   } catch (...) {}
+  if (database_ != nullptr && !refuse_commit(database_)) refuse_commit_by_hook(database_);
 }
 
-// A commit that cannot be refused (its owner's authorizer may forbid that) is none of a transaction that is gone.
 void TransactionConnection::spoil() noexcept {
   if (database_ != nullptr) doom({});
 }

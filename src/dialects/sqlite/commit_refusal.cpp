@@ -1,12 +1,15 @@
 // Refuses a commit by a virtual table: one that was created in a transaction takes part in its end, and can say no.
-// A commit hook could say no as well; but a connection has one only, which belongs to its owner and may be set anew.
+// A commit hook can say no as well, and needs no statement; but a connection has one only, which belongs to its owner
+// and may be set anew: it is the last resort.
 #include "commit_refusal.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/owner.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <set>
 #include <string>
 
 namespace dlock::dialects::sqlite {
@@ -57,6 +60,32 @@ sqlite3_module module_of_refusal() {
   return module;
 }
 
+// Connections whose commit is refused by a hook. In a callback its connection must not be changed: the hooks stay.
+class Refused {
+ public:
+  void add(const void* database) {
+    const MutexLock lock(mutex_);
+    all_.insert(database);
+  }
+  void remove(const void* database) {
+    const MutexLock lock(mutex_);
+    all_.erase(database);
+  }
+  bool has(const void* database) const {
+    const MutexLock lock(mutex_);
+    return all_.contains(database);
+  }
+
+ private:
+  mutable AnnotatedMutex mutex_;
+  std::set<const void*> all_ GUARDED_BY(mutex_);
+};
+
+Refused& refused() {
+  static Refused* const all = new Refused;  // what ends late may still commit
+  return *all;
+}
+
 }  // namespace
 
 bool refuse_commit(sqlite3* database) noexcept {
@@ -67,6 +96,14 @@ bool refuse_commit(sqlite3* database) noexcept {
     const auto sql = fmt::format("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{0} USING {0}", name());
     return sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
   } catch (...) { return false; }
+}
+
+void refuse_commit_by_hook(sqlite3* database) noexcept {
+  refused().add(database);
+  sqlite3_commit_hook(
+      database, [](void* which) { return refused().has(which) ? 1 : 0; }, database);
+  sqlite3_rollback_hook(
+      database, [](void* which) { refused().remove(which); }, database);
 }
 
 }  // namespace dlock::dialects::sqlite

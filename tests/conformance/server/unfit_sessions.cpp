@@ -95,25 +95,32 @@ TEST_CASE("who waits in a session whose clock was stopped is refused, and grante
   Scene scene;
   const auto sql = scene.database.server().stop_clock();
   if (sql.empty()) return;
-  Caller caller(scene.database.server());
-  caller.begin(scene.database.server().beginnings().front());
-  caller.run(sql);
-  const auto stopped = caller.number("SELECT CAST(1000 * @@timestamp AS SIGNED)");
-  bool granted = false;
-  auto waiting = std::async(std::launch::async, [&] {
-    return thrown_by(
-        [&] { granted = scene.other.try_lock_in(caller.native(), "a", 1min, {.lease = 10min}).has_value(); });
-  });
-  const std::string wanted = "SELECT count(*) FROM resource_lock WHERE name = 'a' AND wanted_until > 0";
-  CHECK(eventually([&] { return scene.database->admin().number(wanted) > 0; }));
-  const std::string now = "SELECT CAST(1000 * UNIX_TIMESTAMP(SYSDATE(6)) AS SIGNED)";
-  CHECK(eventually([&] { return scene.database->admin().number(now) > stopped + 100; }));
-  scene.lock.release();
-  const auto thrown = waiting.get();
-  CHECK_FALSE(granted);
-  CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
-  CHECK_MESSAGE(thrown.names("clock"), thrown.text);
-  caller.run("ROLLBACK");
+  auto& admin = scene.database->admin();
+  for (const bool held : {true, false}) {
+    INFO("held: " << held);
+    Caller caller(scene.database.server());
+    caller.begin(scene.database.server().beginnings().front());
+    if (!held) admin.run("LOCK TABLES resource_lock WRITE");
+    caller.run(sql);
+    const auto stopped = caller.number("SELECT CAST(1000 * @@timestamp AS SIGNED)");
+    bool granted = false;
+    auto waiting = std::async(std::launch::async, [&] {
+      return thrown_by([&] {
+        granted = scene.other.try_lock_in(caller.native(), held ? "a" : "free", 1min, {.lease = 10min}).has_value();
+      });
+    });
+    const std::string wanted = "SELECT count(*) FROM resource_lock WHERE name = 'a' AND wanted_until > 0";
+    const std::string now = "SELECT CAST(1000 * UNIX_TIMESTAMP(SYSDATE(6)) AS SIGNED)";
+    if (held) CHECK(eventually([&] { return admin.number(wanted) > 0; }));
+    CHECK(eventually([&] { return admin.number(now) > stopped + 300; }));
+    if (held) scene.lock.release();
+    else admin.run("UNLOCK TABLES");
+    const auto thrown = waiting.get();
+    CHECK_FALSE(granted);
+    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+    CHECK_MESSAGE(thrown.names("clock"), thrown.text);
+    caller.run("ROLLBACK");
+  }
 }
 
 TEST_CASE("in a session that answers nothing a lock is refused") {

@@ -13,6 +13,7 @@
 
 using namespace dlock;
 using namespace std::chrono_literals;
+using dlock::dialects::NothingToSpoil;
 using dlock::dialects::Send;
 using dlock::dialects::TextRow;
 using dlock::dialects::mysql::TransactionConnection;
@@ -77,7 +78,7 @@ TEST_CASE(
         Case{{"0", "here", "50", "1.5", "10.11.1-MariaDB", "1", "2", "7"}, true, false, 1},
         Case{{"0", "here", "50", "1.5", "9.1.0", "0", "0", "7"}, false, true, 1},
         Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"}, true, true, 3},
-        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"}, false, false, 4}}) {
+        Case{{"0", "here", "50", "1.5", "9.1.0", "1", "0", "7"}, false, false, 6}}) {
     INFO(answer[4].value_or("") << ", " << open);
     std::size_t sent = 0;
     const Send send = [&, answer = answer, lasts = lasts](std::string_view sql) {
@@ -121,6 +122,51 @@ TEST_CASE("what a runner throws when its connection is gone goes through, and is
   };
   TransactionConnection connection(send, {});
   CHECK_THROWS_WITH_AS(connection.check(), "gone", std::runtime_error);
+}
+
+TEST_CASE("what fails before anything was answered has a transaction to spoil if one is open") {
+  for (const int interrupted : {0, 2}) {
+    for (const bool open : {true, false}) {
+      INFO(open << ", interrupted " << interrupted << " times");
+      int left = interrupted;
+      const Send send = [&](std::string_view sql) -> TextRow {
+        if (sql.starts_with("SELECT @@")) throw std::runtime_error("interrupted");
+        if (sql.starts_with("RELEASE") && (!open || left-- > 0)) throw std::runtime_error("no such savepoint");
+        return {"1"};
+      };
+      TransactionConnection connection(send, {});
+      if (open) {
+        CHECK_THROWS_WITH_AS(connection.check(), "interrupted", std::runtime_error);
+        continue;
+      }
+      try {
+        connection.check();
+        FAIL("it was accepted");
+      } catch (const NothingToSpoil& nothing) {
+        CHECK_THROWS_WITH_AS(nothing.rethrow(), "interrupted", std::runtime_error);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a transaction is spoiled whichever of the statements for that is interrupted, and else its session is ended") {
+  for (const std::size_t interrupted : {0, 1, 2, 3, 4, 5, 6, 7, 100}) {
+    INFO(interrupted);
+    std::vector<std::string> done;
+    std::size_t sent = 0;
+    const Send send = [&](std::string_view sql) -> TextRow {
+      ++sent;
+      const bool ends = interrupted == 100 && !sql.starts_with("KILL");
+      if (ends || sent == interrupted || (interrupted == 7 && sent < 3)) throw std::runtime_error("interrupted");
+      done.emplace_back(sql.substr(0, sql.find(' ')));
+      return {"0"};
+    };
+    TransactionConnection(send, {}).spoil();
+    REQUIRE(!done.empty());
+    CHECK(done.back() == (interrupted == 100 ? "KILL" : "START"));
+    CHECK(std::count(done.begin(), done.end(), "START") == (interrupted == 100 ? 0 : 1));
+  }
 }
 
 TEST_CASE("the idle bound is taken back in the statement that ends the transaction, and nothing is set behind it") {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -113,20 +114,88 @@ TEST_CASE("what refuses a commit cannot be dropped") {
   CHECK(app.rows() == 0);
 }
 
-TEST_CASE("a transaction whose commit its owner lets nobody refuse is rolled back instead") {
+TEST_CASE("a transaction is kept from being committed whatever its owner lets be done, and the next one is not") {
+  using Authorizer = int (*)(void*, int, const char*, const char*, const char*, const char*);
+  constexpr Authorizer no_virtual_tables = [](void*, int action, const char*, const char*, const char*, const char*) {
+    return action == SQLITE_CREATE_VTABLE ? SQLITE_DENY : SQLITE_OK;
+  };
+  constexpr Authorizer nothing = [](void*, int, const char*, const char*, const char*, const char*) {
+    return SQLITE_DENY;
+  };
+  struct Case {
+    const char* what;
+    std::function<void(sqlite3*)> hinder, let;
+  };
+  const std::vector<Case> cases{
+      {"nothing", [](sqlite3*) {}, [](sqlite3*) {}},
+      {"no virtual tables", [&](sqlite3* db) { sqlite3_set_authorizer(db, no_virtual_tables, nullptr); },
+       [](sqlite3* db) { sqlite3_set_authorizer(db, nullptr, nullptr); }},
+      {"no statement at all", [&](sqlite3* db) { sqlite3_set_authorizer(db, nothing, nullptr); },
+       [](sqlite3* db) { sqlite3_set_authorizer(db, nullptr, nullptr); }},
+      {"every statement ends",
+       [](sqlite3* db) {
+         sqlite3_progress_handler(
+             db, 1, [](void*) { return 1; }, nullptr);
+       },
+       [](sqlite3* db) { sqlite3_progress_handler(db, 0, nullptr, nullptr); }},
+      {"short statements", [](sqlite3* db) { sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 4); },
+       [](sqlite3* db) { sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 100'000); }},
+      {"queries only", [](sqlite3* db) { sqlite3_exec(db, "PRAGMA query_only = ON", nullptr, nullptr, nullptr); },
+       [](sqlite3* db) { sqlite3_exec(db, "PRAGMA query_only = OFF", nullptr, nullptr, nullptr); }},
+      {"undone by itself",
+       [](sqlite3* db) { sqlite3_exec(db, "INSERT INTO app VALUES (-1)", nullptr, nullptr, nullptr); },
+       [](sqlite3*) {}},
+      {"undone by itself, and no virtual tables",
+       [&](sqlite3* db) {
+         sqlite3_exec(db, "INSERT INTO app VALUES (-1)", nullptr, nullptr, nullptr);
+         sqlite3_set_authorizer(db, no_virtual_tables, nullptr);
+       },
+       [](sqlite3* db) { sqlite3_set_authorizer(db, nullptr, nullptr); }},
+      {"undone by itself, and no statement at all",
+       [&](sqlite3* db) {
+         sqlite3_exec(db, "INSERT INTO app VALUES (-1)", nullptr, nullptr, nullptr);
+         sqlite3_set_authorizer(db, nothing, nullptr);
+       },
+       [](sqlite3* db) { sqlite3_set_authorizer(db, nullptr, nullptr); }},
+  };
+  for (const auto& [what, hinder, let] : cases) {
+    INFO(what);
+    Application app;
+    REQUIRE(app.run("CREATE TRIGGER undo BEFORE INSERT ON app WHEN new.n < 0 BEGIN "
+                    "SELECT RAISE(ROLLBACK, 'undone'); END") == SQLITE_OK);
+    REQUIRE(app.run("BEGIN IMMEDIATE; INSERT INTO app VALUES (1); SAVEPOINT a") == SQLITE_OK);
+    hinder(app.db);
+    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
+    let(app.db);
+    app.run("ROLLBACK TO a");
+    app.run("INSERT INTO app VALUES (2)");
+    app.run("COMMIT");
+    CHECK(app.rows() == 0);
+    if (sqlite3_get_autocommit(app.db) == 0) app.run("ROLLBACK");
+    CHECK(app.run("BEGIN; INSERT INTO app VALUES (3); COMMIT") == SQLITE_OK);
+    CHECK(app.rows() == 1);
+  }
+}
+
+// As long as a statement is open, whatever begins is interrupted as well.
+TEST_CASE("a transaction is kept from being committed by an interrupt that is under way, and another one is not") {
   Application app;
-  REQUIRE(app.run("BEGIN IMMEDIATE; INSERT INTO app VALUES (1)") == SQLITE_OK);
-  sqlite3_set_authorizer(
-      app.db,
-      [](void*, int action, const char*, const char*, const char*, const char*) {
-        return action == SQLITE_CREATE_VTABLE ? SQLITE_DENY : SQLITE_OK;
-      },
-      nullptr);
-  CHECK_FALSE(refuse_commit(app.db));
-  TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
-  app.run("INSERT INTO app VALUES (2)");
-  app.run("COMMIT");
-  CHECK(app.rows() == 0);
+  REQUIRE(app.run("INSERT INTO app VALUES (1), (2)") == SQLITE_OK);
+  for (const bool committed : {true, false}) {
+    sqlite3_stmt* open = nullptr;
+    REQUIRE(app.run("BEGIN; INSERT INTO app VALUES (3)") == SQLITE_OK);
+    REQUIRE(sqlite3_prepare_v2(app.db, "SELECT n FROM app", -1, &open, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_step(open) == SQLITE_ROW);
+    sqlite3_interrupt(app.db);
+    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
+    sqlite3_finalize(open);
+    if (committed) CHECK(app.run("COMMIT") != SQLITE_OK);
+    else CHECK(app.run("ROLLBACK") == SQLITE_OK);
+    CHECK(sqlite3_get_autocommit(app.db) != 0);
+    CHECK(app.rows() == 2);
+    CHECK(app.run("BEGIN; INSERT INTO app VALUES (3); COMMIT") == SQLITE_OK);
+    CHECK(app.run("DELETE FROM app WHERE n = 3") == SQLITE_OK);
+  }
 }
 
 TEST_CASE("a transaction that is refused twice is refused once, and one that is not open is not") {
