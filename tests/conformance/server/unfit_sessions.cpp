@@ -134,7 +134,10 @@ TEST_CASE("in a session that answers nothing a lock is refused") {
       CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
       CHECK_MESSAGE(thrown.names("sql_select_limit"), thrown.text);
     });
-    // And is left as it was where no transaction is open.
+    // And is left as it was where no transaction is open, also behind what needs no answer.
+    CHECK(thrown_by([&] { scene.lock.fence(session); }).fault == Fault::misuse);
+    scene.database.server().run_prepared(caller.native().native(), "INSERT INTO app VALUES (1)");
+    scene.check_stored({});
     CHECK(thrown_by([&] { scene.lock.fence(session); }).fault == Fault::misuse);
     caller.run("INSERT INTO app VALUES (1)");
     scene.check_stored({});
