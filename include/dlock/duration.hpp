@@ -40,8 +40,12 @@ inline constexpr Duration until_released = std::chrono::hours{24} * 3652;
 // How long it is until then, by that clock; 0 where the time has passed.
 template <class Clock, class Length>
 SaturatingDuration time_until(std::chrono::time_point<Clock, Length> end) {
+  // Of the two that may be counted in different units neither fits into the other's for all times.
+  using Wide = std::chrono::duration<long double>;
   const auto now = Clock::now();
-  return end <= now ? SaturatingDuration{} : SaturatingDuration{end - now};
+  const auto left = Wide{end.time_since_epoch()} - Wide{now.time_since_epoch()};
+  if (!(left > Wide::zero())) return {};
+  return left < std::chrono::hours{24} * 365 ? SaturatingDuration{end - now} : SaturatingDuration{left};
 }
 
 }  // namespace v0

@@ -126,7 +126,8 @@ class DLOCK_EXPORT Engine {
   // name is busy.
   // Deadlines and stops as above: the answer comes by then, whatever the database does, and what is granted later is
   // given back in the background. When the engine ends first, the answer is misuse, and handlers that have not been
-  // called by then are still handed to the executor.
+  // called by then are still handed to the executor; without one those are never called whose turn has not come when
+  // the destructor returns, because another one was under way for all of timeouts.request.
   using LockHandler = std::function<void(Result<Lock>)>;
   void async_try_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
@@ -135,8 +136,9 @@ class DLOCK_EXPORT Engine {
                           std::stop_token stop, LockHandler handler);
   void async_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_lock(std::string_view name, const LockOptions& options, std::stop_token stop, LockHandler handler);
-  // As Lock::release(), and the handler, if any, is told what became of it. Locks that are released at one time go
-  // together. While the database is silent that may come as much as timeouts.request later.
+  // As Lock::release(), which has been left when this returns: the same thread may ask again. The handler, if any, is
+  // told what became of it. Locks that are released at one time go together. While the database is silent that may
+  // come as much as timeouts.request later.
   // A Lock that is destroyed releases as well, but blocks for that.
   void async_release(Lock lock, std::function<void(Released)> handler = {});
 
@@ -168,7 +170,8 @@ class DLOCK_EXPORT Engine {
   }
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge
-  // of it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
+  // of it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it. Its time
+  // counts from the grant: one that is shorter than the rest of the transaction is over at the commit.
   [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name,
                                                  SaturatingDuration wait, const LockOptions& lease,
                                                  Refusal* refusal = nullptr);
@@ -249,7 +252,8 @@ class DLOCK_EXPORT Engine {
   Reaped reap(std::size_t batch = 1000);
 
   // One pass over the whole table: settles, raises the floor, waits out the grace, removes. Waits while another reaper
-  // is at work. Ends early, with what was done so far, when stopped.
+  // is at work. Ends early, with what was done so far, when stopped; a statement that is under way then is waited for,
+  // timeouts.request at most.
   Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
 
   // Removes the row of one name that nobody uses, so that `list` does not show it any more; the reaper does so by

@@ -387,7 +387,7 @@ void Engine::Async::end(Instant until) noexcept {
   }
   for (auto& thread : threads_) thread.finish();
   release_rest();
-  handlers_->finish(until);
+  handlers_->finish_soon(until);
 }
 
 }  // namespace v0

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -117,6 +118,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
 
   struct Release {
     std::shared_ptr<Lock::Handle> held;
+    engine::ReleaseRequest request;  // left already
     std::function<void(Released)> handler;
     std::function<Released(Duration)> finish{};  // what is still to be done, alone
     bool locked = false;                         // that may take all of its time
@@ -164,6 +166,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void deliver(LockHandler handler, Result<Lock> result) noexcept EXCLUDES(mutex_);
   void deliver(std::function<void(Released)> handler, Released released) noexcept EXCLUDES(mutex_);
   void release_rest() noexcept;
+  void release_at_last(Release& one) noexcept;
   void step(const AcquirePtr& acquire) EXCLUDES(mutex_);
   void give_back(std::vector<Release> batch);
   Wake wake_of(const AcquirePtr& acquire);
@@ -183,8 +186,8 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   unsigned turn_ GUARDED_BY(mutex_) = 0;             // of what waits for a thread
   std::deque<AcquirePtr> fresh_ GUARDED_BY(mutex_);  // not begun
   std::deque<AcquirePtr> ready_ GUARDED_BY(mutex_);  // in line, with something to do
-  std::deque<Release> releases_ GUARDED_BY(mutex_);
-  std::deque<Release> unfinished_ GUARDED_BY(mutex_);  // of rows that are locked, one by one
+  std::list<Release> releases_ GUARDED_BY(mutex_);
+  std::list<Release> unfinished_ GUARDED_BY(mutex_);  // of rows that are locked, one by one
   bool finishing_ GUARDED_BY(mutex_) = false;
   std::unordered_map<Id, AcquirePtr> acquires_ GUARDED_BY(mutex_);
   std::unordered_map<Id, Parked> parked_ GUARDED_BY(mutex_);

@@ -1,8 +1,10 @@
 // How asynchronous releases are carried out, many in one statement.
 #include "api/async.hpp"
 
-#include <deque>
+#include "types/mutant.hpp"
+
 #include <exception>
+#include <list>
 #include <utility>
 
 namespace dlock {
@@ -19,31 +21,46 @@ std::vector<Engine::Async::Release> Engine::Async::next_releases() {
   return batch;
 }
 
+// Who releases is out of it when this returns, whenever the row is freed.
 void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler) {
-  const MutexLock guard(mutex_, acquires_mutex);
-  if (closed_) throw ended();
-  start();
-  releases_.push_back({held, std::move(handler)});
+  {
+    const MutexLock guard(mutex_, acquires_mutex);
+    if (closed_) throw ended();
+    start();
+  }
+  std::list<Release> alone;
+  auto& one = alone.emplace_back(held, engine::ReleaseRequest{held->held}, std::move(handler));
   held = nullptr;
-  work_.notify_one();
+  if (!one.held->released() && !planted("released_later"))
+    if (const auto end = one.held->core->leave(one.request)) one.held->is_released(*end);
+  if (one.held->released()) return deliver(std::move(one.handler), one.held->what_became());
+  {
+    const MutexLock guard(mutex_, acquires_mutex);
+    if (!closed_) {
+      releases_.splice(releases_.end(), alone);
+      work_.notify_one();
+      return;
+    }
+  }
+  release_at_last(one);
 }
 
 void Engine::Async::give_back(std::vector<Release> batch) {
   const auto timeout = core_->options().timeouts.release;
-  std::vector<std::shared_ptr<engine::Lease>> held;
+  std::vector<engine::ReleaseRequest> requests;
   std::vector<Release*> asked;
-  held.reserve(batch.size());
+  requests.reserve(batch.size());
   asked.reserve(batch.size());
   for (auto& one : batch) {
     if (one.finish) {
       one.held->is_released(one.finish(timeout));
-    } else if (!one.held->released() && one.held->core == core_) {
-      held.push_back(one.held->held);
+    } else if (one.held->core == core_) {
+      requests.push_back(one.request);
       asked.push_back(&one);
     }
   }
-  if (!held.empty()) {
-    const auto given = core_->release_together(held, timeout);
+  if (!requests.empty()) {
+    const auto given = core_->free_together(requests, timeout);
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].end) asked[i]->held->is_released(*given[i].end);
       asked[i]->finish = given[i].finish;
@@ -53,7 +70,7 @@ void Engine::Async::give_back(std::vector<Release> batch) {
   std::vector<Release> rest;
   for (auto& one : batch) {
     if (!one.held->released() && one.held->core != core_)
-      one.held->is_released(one.held->core->release(one.held->held, timeout));
+      one.held->is_released(one.held->core->free(one.request, timeout));
     if (one.held->released()) deliver(std::move(one.handler), one.held->what_became());
     else rest.push_back(std::move(one));
   }
@@ -72,23 +89,23 @@ void Engine::Async::deliver(std::function<void(Released)> handler, Released rele
 
 // What there was no time for is left to the renewer, or to the leases.
 void Engine::Async::release_rest() noexcept {
-  std::deque<Release> rest;
+  std::list<Release> rest;
   {
     const MutexLock guard(mutex_, acquires_mutex);
-    rest.swap(releases_);
-    for (auto& one : unfinished_) rest.push_back(std::move(one));
-    unfinished_.clear();
+    rest.splice(rest.end(), releases_);
+    rest.splice(rest.end(), unfinished_);
   }
-  for (auto& one : rest) {
-    auto became = Released::unconfirmed;
-    try {
-      if (one.finish) became = one.finish(Duration{});
-      else if (!one.held->released()) became = one.held->core->release(one.held->held, Duration{});
-    } catch (const std::exception&) {  // out of memory: it ends with its lease
-    }
-    if (!one.held->released()) one.held->is_released(became);
-    deliver(std::move(one.handler), one.held->what_became());
+  for (auto& one : rest) release_at_last(one);
+}
+
+void Engine::Async::release_at_last(Release& one) noexcept {
+  auto became = Released::unconfirmed;
+  try {
+    became = one.finish ? one.finish(Duration{}) : one.held->core->free(one.request, Duration{});
+  } catch (const std::exception&) {  // out of memory: it ends with its lease
   }
+  one.held->is_released(became);
+  deliver(std::move(one.handler), became);
 }
 
 }  // namespace v0

@@ -1,10 +1,20 @@
 // How the handlers of asynchronous calls are run one after another.
 #include "api/handlers.hpp"
 
+#include "types/mutant.hpp"
+
+#include <algorithm>
 #include <exception>
 #include <utility>
 
 namespace dlock::api {
+
+namespace {
+
+// So long there is at least for what was posted at the very end.
+constexpr Duration shortest_farewell = std::chrono::milliseconds{100};
+
+}  // namespace
 
 void Handlers::prepare() {
   const MutexLock guard(mutex);
@@ -21,17 +31,28 @@ void Handlers::post(std::function<void()> handler) noexcept {
         changed.notify_all();
         return;
       }
+      if (is_too_late()) return;
     }
     handler();     // its thread has gone: what comes that late is run where it comes from
   } catch (...) {  // the program's executor takes nothing, or there is no memory: the answer is lost
   }
 }
 
+void Handlers::finish_soon(Instant until) noexcept {
+  finish(std::max(until, later(BootClock::now(), shortest_farewell)));
+}
+
+// What the program's handlers use may be gone with the engine.
+bool Handlers::is_too_late() const {
+  return closing && BootClock::now() >= ends_by && !planted("handlers_begin_for_ever");
+}
+
 void Handlers::run() {
+  std::deque<std::function<void()>> dropped;  // goes after the mutex is free
   UniqueMutexLock guard(mutex);
   for (;;) {
     while (posted_.empty() && !closing) wait(guard);
-    if (posted_.empty()) break;
+    if (posted_.empty() || is_too_late()) break;
     auto handler = std::move(posted_.front());
     posted_.pop_front();
     guard.unlock();
@@ -43,6 +64,8 @@ void Handlers::run() {
     guard.lock();
   }
   running = false;  // what is posted from now on is run by who posts it
+  dropped.swap(posted_);
+  guard.unlock();
 }
 
 }  // namespace dlock::api

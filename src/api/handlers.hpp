@@ -29,10 +29,13 @@ class Handlers : public Worker {
 
   // Throws std::system_error where there is no thread to be had.
   void prepare();
-  // At its end what was posted is still run.
+  // At its end what was posted is still run, but for what has not begun in time.
   void post(std::function<void()> handler) noexcept;
+  // As finish(), with a moment at least for what was posted just now.
+  void finish_soon(Instant until) noexcept EXCLUDES(mutex);
 
  private:
+  bool is_too_late() const REQUIRES(mutex);
   void run() override;
 
   const Executor executor_;

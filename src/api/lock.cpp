@@ -21,6 +21,8 @@ const std::string nothing;
 // The owner of a lock that was passed on: in its row is that of who has it now.
 const std::string nobody(32, '0');
 
+Error parents() { return {Fault::misuse, "the lock belongs to the parent of this process"}; }
+
 std::stop_token stopped() noexcept {
   static const std::stop_source source = [] {
     std::stop_source made;
@@ -138,17 +140,19 @@ std::stop_token Lock::asked() const noexcept {
 bool Lock::valid() const noexcept {
   const auto* handle = used();
   const bool left = handle == nullptr || (handle->released() && !planted("left_entry_valid"));
-  return !left && handle->held->valid(BootClock::now());
+  return !left && !handle->is_parents() && handle->held->valid(BootClock::now());
 }
 
 Duration Lock::remaining() const noexcept {
   const auto* handle = used();
-  return handle != nullptr && !handle->released() ? handle->held->remaining(BootClock::now()) : Duration{};
+  return handle != nullptr && !handle->released() && !handle->is_parents() ? handle->held->remaining(BootClock::now())
+                                                                           : Duration{};
 }
 
 void Lock::check() const {
   if (valid()) return;
   check_not_moved_from();
+  if (grant_->is_parents()) throw parents();
   const auto why = loss();
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}", in_quotes(name()), number(token()),
                                        why ? fmt::format("lost: {}", to_string(*why)) : "no longer held"));
@@ -167,7 +171,7 @@ void Lock::check_not_moved_from() const {
 
 Lock::Handle& Lock::here() const {
   check_not_moved_from();
-  if (grant_->fork_guard.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  if (grant_->fork_guard.forked()) throw parents();
   grant_->used();
   return *grant_;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/core.hpp"
+#include "types/mutant.hpp"
 #include "types/process.hpp"
 
 #include <dlock/lock.hpp>
@@ -32,6 +33,8 @@ struct Lock::Handle {
   }
   void key() noexcept;
 
+  // Of a child made by fork() it is none.
+  bool is_parents() const noexcept { return fork_guard.forked() && !planted("child_has_lock"); }
   bool released() const noexcept { return let_go.load(std::memory_order_acquire); }
   Released what_became() const noexcept { return static_cast<Released>(became); }
   void is_released(Released released) noexcept {

@@ -54,6 +54,9 @@ class NothingToSpoil : public Failure {
   std::exception_ptr thrown_{};
 };
 
+// So often a statement that must be run is sent, since somebody may interrupt it (a cancel, KILL QUERY, a time-out).
+inline constexpr int most_attempts = 3;
+
 // The lock table's name, in two quoted parts.
 struct QuotedTable {
   std::string schema, lock;
@@ -134,7 +137,7 @@ class CallerConnection {
   // does.
   virtual void doom(const EndSession& end_session) noexcept = 0;
   // The same after a fence that failed otherwise, as far as that leaves the connection as good as before.
-  virtual void spoil() noexcept = 0;
+  virtual void spoil(const EndSession& end_session) noexcept = 0;
 
   // For transactions that are begun and ended here.
   virtual void begin(Duration wait) = 0;
@@ -154,6 +157,12 @@ class CallerConnection {
   std::string one(std::string_view sql) {
     const auto row = run(sql);
     return row.empty() ? std::string{} : row.front().value_or("");
+  }
+  bool succeeds(std::string_view sql) noexcept {
+    try {
+      run(sql);
+      return true;
+    } catch (...) { return false; }
   }
   // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
   void begin_with(std::string_view sql) {

@@ -73,8 +73,10 @@ class Core : public std::enable_shared_from_this<Core> {
   bool wait_free(const Name& name, const Patience& patience);
 
   Released release(const LeasePtr& held, Duration timeout) { return releaser_.release(held, timeout); }
-  std::vector<engine::Releaser::Given> release_together(std::span<const LeasePtr> all, Duration timeout) {
-    return releaser_.release_together(all, timeout);
+  std::optional<Released> leave(engine::ReleaseRequest& request) { return releaser_.leave(request); }
+  Released free(engine::ReleaseRequest& request, Duration timeout) { return releaser_.free(request, timeout); }
+  std::vector<engine::Releaser::Given> free_together(std::span<const engine::ReleaseRequest> all, Duration timeout) {
+    return releaser_.free_together(all, timeout);
   }
   std::vector<Released> release_each(std::span<const LeasePtr> all, Duration timeout) {
     return releaser_.release_each(all, timeout);

@@ -34,6 +34,7 @@ class InTransaction {
 
  private:
   void put_rows_right_before();
+  void begin(store::CallerTransaction& caller, const TransactionRef& transaction, const FenceOptions& options);
   void prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
              bool gone);
 

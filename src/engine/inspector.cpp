@@ -14,8 +14,8 @@ constexpr Duration longest_glance = std::chrono::seconds{1};
 
 }  // namespace
 
-std::optional<Holder> Inspector::inspect(const Name& name) {
-  return context_.retry(context_.soon(),
+std::optional<Holder> Inspector::inspect(const Name& name, const std::stop_token& stop) {
+  return context_.retry({context_.soon(), stop},
                         [&](Deadline deadline) { return context_.table->inspect(name.text(), deadline); });
 }
 

@@ -19,7 +19,7 @@ class Inspector {
  public:
   explicit Inspector(Context& context) noexcept : context_(context) {}
 
-  std::optional<Holder> inspect(const Name& name);
+  std::optional<Holder> inspect(const Name& name, const std::stop_token& stop = {});
   // The same, where it comes soon; empty as well if it does not.
   std::optional<Holder> glance(const Name& name);
   std::vector<Holder> list(const std::string& glob);

@@ -25,31 +25,43 @@ std::optional<Removal> reason_to_stay(const std::optional<Holder>& row) {
 // the statement that removes reads the floor again. So nothing has to be undone if this ends anywhere in the middle: a
 // floor that was raised for nothing only makes the next new tokens larger.
 Removal Remover::remove(const Name& name, Holder* row, const std::stop_token& stop) {
-  lingering_.end(name.text(), {context_.soon(), stop});
+  bool removes = false;
+  try {
+    return look_and_remove(name, row, stop, removes);
+  } catch (const Error& error) {
+    if (!stop.stop_requested() || !is_transient(error.fault()) || (removes && error.fault() == Fault::in_doubt)) throw;
+    return Removal::stopped;
+  }
+}
+
+// `removes`: from now on the row may be gone.
+Removal Remover::look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, bool& removes) {
+  const auto soon = [&] { return Deadline(context_.soon(), stop); };
+  lingering_.end(name.text(), soon());
   const auto told = [&](Removal removal, std::optional<Holder> found) {
     if (row != nullptr && found) *row = std::move(*found);
     return removal;
   };
-  auto found = inspector_.inspect(name);
+  auto found = inspector_.inspect(name, stop);
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
   auto& reaper_table = context_.table->reaping();
-  const auto seen =
-      context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.idle_row(name.text(), until); });
+  const auto seen = context_.retry(soon(), [&](Deadline until) { return reaper_table.idle_row(name.text(), until); });
   if (!seen) {
-    found = inspector_.inspect(name);
+    found = inspector_.inspect(name, stop);
     return told(found ? Removal::in_use : Removal::absent, std::move(found));
   }
-  context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.raise_floor_to(seen->token, until); });
+  context_.retry(soon(), [&](Deadline until) { return reaper_table.raise_floor_to(seen->token, until); });
   const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{context_.options.reaper.grace};
   if (pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
-  if (context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.remove_idle({&*seen, 1}, until); }) > 0)
+  removes = true;
+  if (context_.retry(soon(), [&](Deadline until) { return reaper_table.remove_idle({&*seen, 1}, until); }) > 0)
     return Removal::removed;
   // It is not what was seen any more, or marked as wanted, or locked by a transaction.
-  found = inspector_.inspect(name);
+  found = inspector_.inspect(name, stop);
   if (!found) return Removal::removed;  // by this call, whose answer was lost, or by another one
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
   const auto availability =
-      context_.retry(context_.soon(), [&](Deadline until) { return context_.table->look(name.text(), 0, until); });
+      context_.retry(soon(), [&](Deadline until) { return context_.table->look(name.text(), 0, until); });
   const bool marked = availability.wanted_for > Duration{} && found->token == seen->token;
   return told(marked ? Removal::wanted : Removal::in_use, std::move(found));
 }

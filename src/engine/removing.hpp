@@ -27,6 +27,8 @@ class Remover {
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
 
  private:
+  Removal look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, bool& removes);
+
   Context& context_;
   Lingering& lingering_;
   Inspector& inspector_;

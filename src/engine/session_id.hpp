@@ -9,6 +9,7 @@
 #include "engine/job_ref.hpp"
 #include "types/annotated_mutex.hpp"
 #include "types/digest.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 #include "types/process.hpp"
 
@@ -77,10 +78,14 @@ struct ThreadJob {
   std::atomic<std::size_t> strays_{0};
 };
 
-// The job of the calling thread. A child made by fork() is another one.
+// The job of the calling thread. A child made by fork() is another one. At its end other objects of the thread, and
+// those with static storage, may still ask: then it is one that stays for ever.
 inline const JobRef& job_of_this_thread() {
+  static thread_local bool gone = false;
+  static thread_local const JobRef* last = nullptr;
   struct Own {
     ~Own() {
+      gone = true;
       if (fork_guard.forked()) leave();
       else job->close();  // what it remembers knows it, too
     }
@@ -89,6 +94,10 @@ inline const JobRef& job_of_this_thread() {
     ForkGuard fork_guard{};
     JobRef job{new ThreadJob};
   };
+  if (gone && !planted("thread_job_dangles")) [[unlikely]] {
+    if (last == nullptr) last = new JobRef(new ThreadJob);
+    return *last;
+  }
   thread_local Own own;
   if (own.fork_guard.forked()) [[unlikely]] {
     JobRef fresh(new ThreadJob);

@@ -123,10 +123,8 @@ class SqlCallerTransaction final : public CallerTransaction {
     return false;
   }
 
-  void doom() noexcept override {
-    connection_->doom([this](std::string_view session) { home_.end_session(session); });
-  }
-  void spoil() noexcept override { connection_->spoil(); }
+  void doom() noexcept override { connection_->doom(end_session()); }
+  void spoil() noexcept override { connection_->spoil(end_session()); }
   void begin(Duration wait) override {
     fenced_.reset();
     // A copy of a database has its identity, and its fence would be proved.
@@ -147,6 +145,10 @@ class SqlCallerTransaction final : public CallerTransaction {
     return dialects::with_literals(
         statement, {arguments.begin(), arguments.size()},
         [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
+  }
+
+  dialects::EndSession end_session() {
+    return [this](std::string_view session) { home_.end_session(session); };
   }
 
   void check_place() {

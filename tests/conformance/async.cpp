@@ -504,6 +504,33 @@ TEST_CASE("a Lock that was released before is answered at once what became of it
   CHECK(end == Released::was_lost);
 }
 
+TEST_CASE(
+    "who releases asynchronously is out at once: the same thread is granted anew, and may write after it has read") {
+  Looped here;
+  for (int i = 0; i < 20; ++i) {
+    auto lock = here.engine.lock("job");
+    const auto token = lock.token();
+    here.engine.async_release(std::move(lock));
+    CHECK(here.engine.hold_count("job") == 0);
+    const auto again = here.engine.try_lock_for("job", 1min, {.max_hold = 1h});
+    REQUIRE(again);
+    CHECK(again->token() > token);
+
+    auto reader = here.engine.lock("book", {.mode = Mode::shared});
+    here.engine.async_release(std::move(reader));
+    CHECK(here.engine.try_lock_for("book", 1min).has_value());
+  }
+  // One entry of two is no release.
+  auto outer = here.engine.lock("job");
+  auto inner = here.engine.lock("job");
+  std::optional<Released> end;
+  here.engine.async_release(std::move(inner), [&](Released released) { end = released; });
+  CHECK(here.engine.hold_count("job") == 1);
+  REQUIRE(here.loop.run_until([&] { return end.has_value(); }));
+  CHECK(end == Released::still_held);
+  CHECK(outer.valid());
+}
+
 TEST_CASE("readers and permits that are asked for behind each other come in as long as there is room") {
   EngineOptions patient;
   patient.polling = {.first = 1h, .longest = 1h};

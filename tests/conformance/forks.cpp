@@ -60,6 +60,7 @@ TEST_CASE("a child made by fork() cannot use what its parent has, may end it wit
           if (!misuse([&] { engine->reap(); }) || !misuse([&] { engine->reap_all(); })) code |= 2;
           if (!misuse([&] { engine->list(); }) || !misuse([&] { engine->inspect("job"); })) code |= 4;
           if (!misuse([&] { lock->extend(1h); }) || !misuse([&] { kept->release(); })) code |= 8;
+          if (lock->valid() || *kept || lock->remaining() != 0us || !misuse([&] { lock->check(); })) code |= 128;
           Lock moved(std::move(*lock));
           lock.reset();
           if (!may_open_after_fork()) return code;

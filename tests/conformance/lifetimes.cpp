@@ -10,8 +10,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -86,6 +88,38 @@ TEST_CASE("the last lock may end inside what is registered on its loss, and the 
     CHECK(eventually([&] { return ended.load(); }));
   }
   CHECK(back_to(threads));
+}
+
+TEST_CASE("what a thread destroys last may still lock, enter again, and release") {
+  Database database;
+  auto engine = database.engine();
+  struct Last {
+    Engine& engine;
+    std::function<void()> work;
+    ~Last() { work(); }
+  };
+  std::atomic<int> done = 0;
+  // What a thread makes first it destroys last.
+  const auto ends_with = [&](const std::function<void()>& work) {
+    std::thread([&] {
+      thread_local const Last last{engine, work};
+      static_cast<void>(last.engine);
+      CHECK(engine.try_lock("before").has_value());
+    }).join();
+  };
+  for (int i = 0; i < 3; ++i)
+    ends_with([&] {
+      auto lock = engine.lock("last");
+      auto inner = engine.try_lock("last");
+      if (!inner || inner->token() != lock.token()) return;
+      // It can be looked for in a deadlock, and moved.
+      auto other = engine.lock("another");
+      const Lock moved = std::move(other);
+      if (engine.try_lock_for("another", 1ms) && inner->release() == Released::still_held) ++done;
+    });
+  CHECK(done == 3);
+  CHECK(eventually([&] { return database.admin().owner("last").empty(); }));
+  CHECK(database.admin().owner("another").empty());
 }
 
 TEST_CASE("locks and the engine may end inside the observer") {

@@ -196,6 +196,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a with_fence inside of another one is misuse, and nothing is committed by that") {
+  Scene scene;
+  auto second = scene.engine.lock("b");
+  const auto thrown = thrown_by([&] {
+    scene.with_fence(true, [&] {
+      scene.caller.run("INSERT INTO app VALUES (1)");
+      const auto inner = thrown_by([&] { second.with_fence(scene.caller.native(), [] {}); });
+      CHECK(inner.fault == Fault::misuse);
+    });
+  });
+  CHECK(thrown.fault == Fault::misuse);
+  CHECK(scene.stored() == 0);
+  CHECK(second.valid());
+}
+
 TEST_CASE("a commit whose answer is lost is not run again") {
   Scene scene;
   SqlRunner loses = scene.caller.runner();

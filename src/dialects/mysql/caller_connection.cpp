@@ -168,7 +168,7 @@ void TransactionConnection::doom(const EndSession& end_session) noexcept {
   } catch (...) {  // 1927, as it should be
   }
   // Unless something in between does not let it through.
-  if (answers()) return spoil();
+  if (answers()) return spoil(end_session);
   if (!session_.empty()) try {
       end_session(session_);
     } catch (...) {  // it cannot be reached, or is over
@@ -177,7 +177,7 @@ void TransactionConnection::doom(const EndSession& end_session) noexcept {
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
 // written. Somebody may interrupt one of the statements, and go on with that.
-void TransactionConnection::spoil() noexcept {
+void TransactionConnection::spoil(const EndSession& end_session) noexcept {
   for (int i = 0; i < most_attempts; ++i) try {
       run("ROLLBACK AND NO CHAIN NO RELEASE");
       run("START TRANSACTION READ ONLY");
@@ -188,7 +188,11 @@ void TransactionConnection::spoil() noexcept {
   try {
     run("KILL CONNECTION_ID()");
   } catch (...) {}
-  if (connection_ != nullptr) end(connection_);
+  if (connection_ != nullptr) return end(connection_);
+  if (!session_.empty()) try {
+      end_session(session_);
+    } catch (...) {  // as above
+    }
 }
 
 void TransactionConnection::begin(Duration) {
@@ -220,8 +224,9 @@ void TransactionConnection::commit() {
     if (failure.cause() != Cause::rejected) throw Failure(failure.cause(), failure.what(), failure.code());
     throw Failure(Cause::rejected, ended_early);
   } catch (...) {
+    // It is still there: what the runner has thrown was not about it.
     const auto why = std::current_exception();
-    if (!answers()) std::rethrow_exception(why);
+    if (!answers() || succeeds("RELEASE SAVEPOINT " + mark())) std::rethrow_exception(why);
     throw Failure(Cause::rejected, ended_early);
   }
   if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, ended_early);

@@ -27,9 +27,6 @@ inline constexpr const char* idle_settings =
 inline constexpr const char* too_little =
     "the connection that was handed over answers less than was asked (sql_select_limit, or a runner that cuts rows)";
 
-// So often a statement that must be run is sent, since somebody may interrupt it (KILL QUERY, a time-out).
-inline constexpr int most_attempts = 3;
-
 inline std::int64_t number_in(const std::optional<std::string>& text) {
   std::int64_t number = 0;
   if (text) std::from_chars(text->data(), text->data() + text->size(), number);
@@ -55,7 +52,7 @@ class TransactionConnection final : public CallerConnection {
   std::string where() noexcept override;
   Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
-  void spoil() noexcept override;
+  void spoil(const EndSession& end_session) noexcept override;
   void begin(Duration wait) override;
   void commit() override;
   Undone undo() noexcept override;

@@ -131,22 +131,18 @@ void TransactionConnection::release_check() {
 
 // An open transaction can no longer be made another kind of one.
 bool TransactionConnection::keeps_its_kind() {
+  constexpr const char* other_kind = "SET TRANSACTION READ WRITE";
   try {
-    run("SET TRANSACTION READ WRITE");
+    run(other_kind);
     return false;
   } catch (...) {
     const auto why = std::current_exception();
-    if (!answers()) std::rethrow_exception(why);
+    if (!answers() || succeeds(other_kind)) std::rethrow_exception(why);
     return true;
   }
 }
 
-bool TransactionConnection::answers() noexcept {
-  try {
-    run("SELECT 1");
-    return true;
-  } catch (...) { return false; }
-}
+bool TransactionConnection::answers() noexcept { return succeeds("SELECT 1"); }
 
 // In the transaction, where a proxy asks the server that the fence goes to. The comment is read by MariaDB alone.
 void TransactionConnection::check_begun() {

@@ -77,21 +77,41 @@ TransactionConnection::TransactionConnection(Send send, const QuotedTable& table
       lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)),
       read_lock_(fmt::format("LOCK TABLE {}.{} IN ACCESS SHARE MODE NOWAIT", table.schema, table.lock)) {}
 
-void TransactionConnection::check() {
-  if (connection_ == nullptr) {
+// Outside of a transaction a savepoint is an error, and the connection is as good as before. Who has thrown something
+// else in its place is asked again.
+void TransactionConnection::check_runner() {
+  const auto make = "SAVEPOINT " + savepoint("check"), release = "RELEASE SAVEPOINT " + savepoint("check");
+  std::exception_ptr why;
+  std::string told;
+  const auto proved = [&] {
+    told.clear();
     try {
-      run("SAVEPOINT " + savepoint("check"));
-    } catch (...) {
-      // Outside of a transaction this is an error, and the connection is as good as before.
-      const auto why = std::current_exception();
-      try {
-        run("SELECT 1");
-      } catch (...) { std::rethrow_exception(why); }
-      throw NothingToSpoil(Cause::rejected, no_transaction);
-    }
-    run("RELEASE SAVEPOINT " + savepoint("check"));
-    return;
+      run(make);
+      run(release);
+      return true;
+    } catch (const std::exception& error) {
+      told = error.what();
+      why = std::current_exception();
+    } catch (...) { why = std::current_exception(); }
+    return false;
+  };
+  if (proved()) return;
+  const auto first = why;
+  const auto first_told = told;
+  if (planted("failure_taken_for_none")) throw NothingToSpoil(Cause::rejected, no_transaction);
+  for (int i = 0; i < 2 * most_attempts; ++i) {
+    const auto before = told;
+    if (proved()) break;
+    // A transaction that has failed, or nobody, does not answer; and what says the same twice is the server.
+    if (!succeeds("SELECT 1") || told != before || told.empty()) continue;
+    if (told == first_told) throw NothingToSpoil(Cause::rejected, no_transaction);
+    throw NothingToSpoil(first);
   }
+  std::rethrow_exception(first);
+}
+
+void TransactionConnection::check() {
+  if (connection_ == nullptr) return check_runner();
   if (PQpipelineStatus(connection_) != PQ_PIPELINE_OFF) throw NothingToSpoil(Cause::rejected, in_pipeline);
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
@@ -264,29 +284,30 @@ bool TransactionConnection::replaced() noexcept {
         const char* code = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
         return code != nullptr && code == refused_code && PQtransactionStatus(connection_) == PQTRANS_INERROR;
       };
-      for (int i = 0; i < 3 && PQstatus(connection_) == CONNECTION_OK; ++i)
+      for (int i = 0; i < most_attempts && PQstatus(connection_) == CONNECTION_OK; ++i)
         if (is_replaced()) return true;
       return PQstatus(connection_) != CONNECTION_OK;
     }
-    run("ROLLBACK");
-    run("BEGIN READ ONLY");
-  } catch (...) { return false; }
-  try {
-    run(fails);
-  } catch (...) {  // as it should
+    for (int i = 0; i < most_attempts; ++i) {
+      if (!succeeds("ROLLBACK") || !succeeds("BEGIN READ ONLY")) continue;
+      succeeds(fails);  // it does not, as it should
+      return true;
+    }
+  } catch (...) {  // out of memory
   }
-  return true;
+  return false;
 }
 
 void TransactionConnection::doom(const EndSession& end_session) noexcept {
-  if (replaced() || session_.empty()) return;
-  try {
-    end_session(session_);
-  } catch (...) {  // it cannot be reached, and what the server has aborted stays aborted
-  }
+  if (replaced()) return;
+  if (connection_ != nullptr) return end(connection_);
+  if (!session_.empty()) try {
+      end_session(session_);
+    } catch (...) {  // it cannot be reached, and what the server has aborted stays aborted
+    }
 }
 
-void TransactionConnection::spoil() noexcept { replaced(); }
+void TransactionConnection::spoil(const EndSession& end_session) noexcept { doom(end_session); }
 
 void TransactionConnection::begin(Duration) {
   if (connection_ == nullptr) {
@@ -310,8 +331,10 @@ void TransactionConnection::commit() {
     try {
       run(release);
     } catch (...) {
+      // It is still there: what the runner has thrown was not about it.
       const auto why = std::current_exception();
-      if (!roll_back()) std::rethrow_exception(why);
+      const bool is_there = succeeds(release);
+      if (!roll_back() || is_there) std::rethrow_exception(why);
       throw Failure(Cause::rejected, ended_early);
     }
     run("COMMIT");

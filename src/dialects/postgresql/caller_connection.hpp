@@ -30,7 +30,7 @@ class TransactionConnection final : public CallerConnection {
   bool tries_once() override { return blind_to_new_rows(); }
   Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
-  void spoil() noexcept override;
+  void spoil(const EndSession& end_session) noexcept override;
   void begin(Duration wait) override;
   void commit() override;
   Undone undo() noexcept override;
@@ -40,6 +40,7 @@ class TransactionConnection final : public CallerConnection {
   // Runs the statements behind a savepoint, and goes back to it unless the last one has answered a row that is to be
   // kept locked.
   TextRow in_savepoint(std::initializer_list<std::string_view> first, std::string_view sql, bool keep);
+  void check_runner();
   bool replaced() noexcept;
   std::string lock_timeout();
 

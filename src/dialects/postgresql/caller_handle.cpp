@@ -60,11 +60,13 @@ void clear_the_way(PGconn* connection) noexcept {
     nulls = result ? 0 : nulls + 1;
     const auto status = PQresultStatus(result.get());
     if (status != PGRES_COPY_IN && status != PGRES_COPY_OUT) continue;
-    // It cannot be ended in pipeline mode: libpq would go on to say that it is there.
-    ::shutdown(PQsocket(connection), SHUT_RDWR);
-    while (PQconsumeInput(connection) == 1) {}
-    return;
+    return end(connection);
   }
+}
+
+void end(PGconn* connection) noexcept {
+  ::shutdown(PQsocket(connection), SHUT_RDWR);
+  while (PQconsumeInput(connection) == 1) {}
 }
 
 }  // namespace dlock::dialects::postgresql

@@ -16,4 +16,7 @@ TextRow ask(PGconn* connection, std::string_view sql);
 // way out of it the connection goes, and the transaction with it.
 void clear_the_way(PGconn* connection) noexcept;
 
+// The connection goes, and the transaction with it: what is sent next fails.
+void end(PGconn* connection) noexcept;
+
 }  // namespace dlock::dialects::postgresql

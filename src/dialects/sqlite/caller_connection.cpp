@@ -148,19 +148,27 @@ std::string TransactionConnection::where() noexcept {
 }
 
 // With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
-void TransactionConnection::doom(const EndSession&) noexcept {
-  if (database_ == nullptr) roll_back();
+void TransactionConnection::doom(const EndSession& end_session) noexcept {
+  if (database_ != nullptr) return spoil(end_session);
+  roll_back();
   try {
-    if (database_ == nullptr) run("PRAGMA query_only = ON");
-    // What fails can have the whole transaction undone, and what comes next would be stored by itself: until its
-    // owner's ROLLBACK an empty one stands in its place.
-    else if (!in_transaction() && !planted("undone_not_replaced")) run("BEGIN");
+    run("PRAGMA query_only = ON");
   } catch (...) {}
-  if (database_ != nullptr && !refuse_commit(database_)) refuse_commit_by_hook(database_);
 }
 
-void TransactionConnection::spoil() noexcept {
-  if (database_ != nullptr) doom({});
+// What fails, and what ends a statement of these, can have the whole transaction undone, and what comes next would be
+// stored by itself: until its owner's ROLLBACK an empty one stands in its place.
+void TransactionConnection::spoil(const EndSession&) noexcept {
+  if (database_ == nullptr) return;
+  const auto is_open = [&] {
+    if (!in_transaction() && !planted("undone_not_replaced")) try {
+        run("BEGIN");
+      } catch (...) {}
+    return in_transaction();
+  };
+  for (int i = 0; i < most_attempts; ++i)
+    if (is_open() && refuse_commit(database_)) return;
+  refuse_commit_by_hook(database_, is_open());
 }
 
 void TransactionConnection::begin(Duration wait) {

@@ -28,7 +28,7 @@ class TransactionConnection final : public CallerConnection {
   std::string where() noexcept override;
   bool writes_alone() override;
   void doom(const EndSession& end_session) noexcept override;
-  void spoil() noexcept override;
+  void spoil(const EndSession& end_session) noexcept override;
   void begin(Duration wait) override;
   void commit() override;
   Undone undo() noexcept override;

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <set>
+#include <map>
 #include <string>
 
 namespace dlock::dialects::sqlite {
@@ -60,25 +60,37 @@ sqlite3_module module_of_refusal() {
   return module;
 }
 
+// Whether a statement that writes is what commits: outside of a transaction.
+bool commits_by_itself(sqlite3* database) noexcept {
+  for (auto* one = sqlite3_next_stmt(database, nullptr); one != nullptr; one = sqlite3_next_stmt(database, one))
+    if (sqlite3_stmt_busy(one) != 0 && sqlite3_stmt_readonly(one) == 0) return true;
+  return false;
+}
+
 // Connections whose commit is refused by a hook. In a callback its connection must not be changed: the hooks stay.
 class Refused {
  public:
-  void add(const void* database) {
+  void add(sqlite3* database, bool open) {
     const MutexLock lock(mutex_);
-    all_.insert(database);
+    all_.insert_or_assign(database, open);
   }
-  void remove(const void* database) {
+  // Asked in the hooks. What is refused is rolled back, while the connection says that nothing is open.
+  bool commit(sqlite3* database) {
     const MutexLock lock(mutex_);
-    all_.erase(database);
+    const auto found = all_.find(database);
+    if (found == all_.end()) return true;
+    const bool refused = found->second || commits_by_itself(database);
+    if (found->second || !refused) all_.erase(found);
+    return !refused;
   }
-  bool has(const void* database) const {
+  void roll_back(sqlite3* database) {
     const MutexLock lock(mutex_);
-    return all_.contains(database);
+    if (sqlite3_get_autocommit(database) == 0) all_.erase(database);
   }
 
  private:
   mutable AnnotatedMutex mutex_;
-  std::set<const void*> all_ GUARDED_BY(mutex_);
+  std::map<sqlite3*, bool> all_ GUARDED_BY(mutex_);  // and whether that is the one that is open
 };
 
 Refused& refused() {
@@ -98,12 +110,12 @@ bool refuse_commit(sqlite3* database) noexcept {
   } catch (...) { return false; }
 }
 
-void refuse_commit_by_hook(sqlite3* database) noexcept {
-  refused().add(database);
+void refuse_commit_by_hook(sqlite3* database, bool open) noexcept {
+  refused().add(database, open);
   sqlite3_commit_hook(
-      database, [](void* which) { return refused().has(which) ? 1 : 0; }, database);
+      database, [](void* which) { return refused().commit(static_cast<sqlite3*>(which)) ? 0 : 1; }, database);
   sqlite3_rollback_hook(
-      database, [](void* which) { refused().remove(which); }, database);
+      database, [](void* which) { refused().roll_back(static_cast<sqlite3*>(which)); }, database);
 }
 
 }  // namespace dlock::dialects::sqlite

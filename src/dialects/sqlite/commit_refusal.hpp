@@ -9,8 +9,9 @@ namespace dlock::dialects::sqlite {
 // and none after it. The connection keeps its hooks. False: it could not be done.
 bool refuse_commit(sqlite3* database) noexcept;
 
-// The same until the next rollback, where no statement can be run (an authorizer, a limit, an interrupt stand in its
-// way): the connection loses its own commit and rollback hooks. Where nothing is open, what is written next is refused.
-void refuse_commit_by_hook(sqlite3* database) noexcept;
+// The same where no statement can be run (an authorizer, a limit, an interrupt stand in its way): the connection loses
+// its own commit and rollback hooks. Where nothing is `open`, what is written without a transaction is refused, until
+// one was begun and ended.
+void refuse_commit_by_hook(sqlite3* database, bool open) noexcept;
 
 }  // namespace dlock::dialects::sqlite

@@ -43,11 +43,9 @@ Released Releaser::release(const std::shared_ptr<Lease>& held, Duration timeout)
   if (planted("release_takes_its_time")) timeout = context_.options.timeouts.request;
   ReleaseRequest request{held};
   if (const auto end = leave(request)) return *end;
-  request.deadline = later(BootClock::now(), timeout);
-  return free(request);
+  return free(request, timeout);
 }
 
-// What has been entered is left. Empty: its row is to be freed.
 std::optional<Released> Releaser::leave(ReleaseRequest& request) {
   const auto& held = request.held;
   const bool was_valid = held->valid(BootClock::now());
@@ -62,6 +60,11 @@ std::optional<Released> Releaser::leave(ReleaseRequest& request) {
   context_.forget(held);
   late_attempts_.expect(*held);
   return std::nullopt;
+}
+
+Released Releaser::free(ReleaseRequest& request, Duration timeout) {
+  request.deadline = later(BootClock::now(), timeout);
+  return free(request);
 }
 
 Released Releaser::free(ReleaseRequest& request) {
@@ -115,19 +118,14 @@ Released Releaser::release_later(const ReleaseRequest& request, const Error& why
   return Released::unconfirmed;
 }
 
-std::vector<Releaser::Given> Releaser::release_together(std::span<const std::shared_ptr<Lease>> all, Duration timeout) {
+std::vector<Releaser::Given> Releaser::free_together(std::span<const ReleaseRequest> all, Duration timeout) {
   std::vector<Given> ends(all.size());
   std::vector<std::pair<ReleaseRequest, std::size_t>> plain;
   const auto alone = [&](const ReleaseRequest& one, std::size_t place) {
-    ends[place].finish = [this, request = one](Duration time) mutable {
-      request.deadline = later(BootClock::now(), time);
-      return free(request);
-    };
+    ends[place].finish = [this, request = one](Duration time) mutable { return free(request, time); };
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    ReleaseRequest one{all[i]};
-    ends[i].end = leave(one);
-    if (ends[i].end) continue;
+    auto one = all[i];
     const bool handed = !one.was_lost && context_.queues->anybody(one.held->name());
     if (handed || one.held->mode() != Mode::exclusive || one.held->to_be_reopened) alone(one, i);
     else plain.emplace_back(std::move(one), i);
@@ -174,11 +172,21 @@ std::vector<Released> Releaser::release_each(std::span<const std::shared_ptr<Lea
     const auto now = BootClock::now();
     return std::chrono::floor<Duration>(std::max(until, now) - now);
   };
-  std::vector<Given> given;
-  for (auto rest = all; !rest.empty();) {
-    const auto some = rest.first(std::min<std::size_t>(rest.size(), std::max(1U, context_.options.combine)));
-    for (auto& one : release_together(some, left())) given.push_back(std::move(one));
-    rest = rest.subspan(some.size());
+  std::vector<Given> given(all.size());
+  for (std::size_t first = 0; first < all.size();) {
+    const auto some = std::min<std::size_t>(all.size() - first, std::max(1U, context_.options.combine));
+    std::vector<ReleaseRequest> requests;
+    std::vector<std::size_t> places;
+    for (auto i = first; i < first + some; ++i) {
+      ReleaseRequest one{all[i]};
+      given[i].end = leave(one);
+      if (given[i].end) continue;
+      requests.push_back(std::move(one));
+      places.push_back(i);
+    }
+    auto freed = free_together(requests, left());
+    for (std::size_t i = 0; i < freed.size(); ++i) given[places[i]] = std::move(freed[i]);
+    first += some;
   }
   std::vector<Released> ends(all.size(), Released::unconfirmed);
   auto open = static_cast<Duration::rep>(std::ranges::count_if(given, [](const Given& one) { return !one.end; }));

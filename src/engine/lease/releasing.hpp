@@ -26,15 +26,20 @@ class Releaser {
 
   Released release(const std::shared_ptr<Lease>& held, Duration timeout);
 
+  // The first half of it, which asks nobody: what was entered is left, and its lease is nobody's from here on. Empty:
+  // its row is to be freed, by the other half.
+  std::optional<Released> leave(ReleaseRequest& request);
+  Released free(ReleaseRequest& request, Duration timeout);
+
   // What became of each, in their order; or what finds that out, one at a time, within the time that it is given.
   struct Given {
     std::optional<Released> end{};
     std::function<Released(Duration)> finish{};
     bool locked = false;  // its row could not be had: to finish may take all of its time
   };
-  // Those that nobody in this process waits for are freed in one statement; a row that is locked holds up nobody
-  // else's.
-  std::vector<Given> release_together(std::span<const std::shared_ptr<Lease>> all, Duration timeout);
+  // Of what was left. Those that nobody in this process waits for are freed in one statement; a row that is locked
+  // holds up nobody else's.
+  std::vector<Given> free_together(std::span<const ReleaseRequest> all, Duration timeout);
   // As release() does, in as few statements as possible; all of it takes at most `timeout`. In their order.
   std::vector<Released> release_each(std::span<const std::shared_ptr<Lease>> all, Duration timeout);
 
@@ -44,7 +49,6 @@ class Releaser {
   Released release_later(const ReleaseRequest& request, const Error& why);
 
  private:
-  std::optional<Released> leave(ReleaseRequest& request);
   Released free(ReleaseRequest& request);
 
   Context& context_;

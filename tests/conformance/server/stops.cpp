@@ -101,6 +101,18 @@ TEST_CASE("a stop ends every kind of wait at once while the database is silent")
   CHECK(eventually([&] { return holder.waiters("*").empty(); }));
 }
 
+TEST_CASE("a stop ends a removal while the database is silent, and it has removed nothing") {
+  Silent silent;
+  warm(silent.engine);
+  silent.proxy.swallow_answers();
+  const auto before = silent.proxy.requests();
+  const auto took = after_stop(
+      [&](const std::stop_token& stop) { CHECK(silent.engine.remove("warm", nullptr, stop) == Removal::stopped); },
+      [&] { return silent.proxy.requests() > before; });
+  CHECK(took < at_once());
+  CHECK(silent.database->admin().exists("warm"));
+}
+
 TEST_CASE("a stop ends the wait for a connection of the pool at once") {
   Silent silent;
   Engine engine(silent.database.server().url_at(silent.proxy.address()),

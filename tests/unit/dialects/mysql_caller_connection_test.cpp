@@ -162,7 +162,7 @@ TEST_CASE(
       done.emplace_back(sql.substr(0, sql.find(' ')));
       return {"0"};
     };
-    TransactionConnection(send, {}).spoil();
+    TransactionConnection(send, {}).spoil({});
     REQUIRE(!done.empty());
     CHECK(done.back() == (interrupted == 100 ? "KILL" : "START"));
     CHECK(std::count(done.begin(), done.end(), "START") == (interrupted == 100 ? 0 : 1));

@@ -165,9 +165,10 @@ TEST_CASE("a transaction is kept from being committed whatever its owner lets be
                     "SELECT RAISE(ROLLBACK, 'undone'); END") == SQLITE_OK);
     REQUIRE(app.run("BEGIN IMMEDIATE; INSERT INTO app VALUES (1); SAVEPOINT a") == SQLITE_OK);
     hinder(app.db);
-    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
+    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil({});
     let(app.db);
     app.run("ROLLBACK TO a");
+    app.run("INSERT INTO app VALUES (2)");
     app.run("INSERT INTO app VALUES (2)");
     app.run("COMMIT");
     CHECK(app.rows() == 0);
@@ -187,7 +188,7 @@ TEST_CASE("a transaction is kept from being committed by an interrupt that is un
     REQUIRE(sqlite3_prepare_v2(app.db, "SELECT n FROM app", -1, &open, nullptr) == SQLITE_OK);
     REQUIRE(sqlite3_step(open) == SQLITE_ROW);
     sqlite3_interrupt(app.db);
-    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil();
+    TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil({});
     sqlite3_finalize(open);
     if (committed) CHECK(app.run("COMMIT") != SQLITE_OK);
     else CHECK(app.run("ROLLBACK") == SQLITE_OK);

@@ -240,7 +240,9 @@ TEST_CASE("what a release without an answer may have freed goes on by a statemen
     const auto held = two.get();
     const bool kept = held->hand_over_state.reserved > 1;
     line.table->add_mishap(dlock::Cause::disconnected, true, false);
-    auto given = line.core.release_together({&held, 1}, 1min);
+    dlock::engine::ReleaseRequest request{held};
+    REQUIRE_FALSE(line.core.leave(request));
+    auto given = line.core.free_together({&request, 1}, 1min);
     REQUIRE_FALSE(given.at(0).end);
     auto three = line.wait();
     CHECK(given.at(0).finish(1min) == Released::freed);

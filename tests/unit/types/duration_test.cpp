@@ -58,4 +58,10 @@ TEST_CASE("a time to come is so far away, rounded up, and one that has passed no
   CHECK(time_until(std::chrono::system_clock::now() - 1h) == 0us);
   CHECK(time_until(std::chrono::steady_clock::time_point::min()) == 0us);
   CHECK(time_until(std::chrono::steady_clock::time_point::max()) > std::chrono::years{100});
+  // Whatever they are counted in, and beyond what the clock's own unit can say.
+  CHECK(time_until(std::chrono::sys_seconds::max()) == Duration::max());
+  CHECK(time_until(std::chrono::sys_seconds::min()) == 0us);
+  using Hours = std::chrono::time_point<std::chrono::steady_clock, std::chrono::hours>;
+  CHECK(time_until(Hours::max()) == Duration::max());
+  CHECK(time_until(Hours::min()) == 0us);
 }

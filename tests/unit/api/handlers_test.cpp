@@ -1,0 +1,46 @@
+// What becomes of handlers that have not been called when their engine ends.
+#include "api/handlers.hpp"
+
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+
+using namespace std::chrono_literals;
+using dlock::BootClock;
+using dlock::later;
+using dlock::api::Handlers;
+using dlock::test::eventually;
+
+TEST_CASE("handlers whose turn has not come at the end of their time are never called, and those posted at last are") {
+  for (const bool blocks : {true, false}) {
+    INFO("one blocks: " << blocks);
+    auto handlers = std::make_shared<Handlers>(Handlers::Executor{});
+    handlers->prepare();
+    std::promise<void> gate;
+    std::atomic<bool> begun = false;
+    std::atomic<int> called = 0;
+    handlers->post([&, open = gate.get_future().share()] {
+      begun = true;
+      if (blocks) open.wait();
+    });
+    REQUIRE(eventually([&] { return begun.load(); }));
+    auto posted = std::make_shared<int>();
+    const std::weak_ptr<int> waiting = posted;
+    handlers->post([&called, posted] { ++called; });
+    posted = nullptr;
+    // Time is up already; for what is quick there is a moment.
+    handlers->finish_soon(later(BootClock::now(), -1s));
+    CHECK(called == (blocks ? 0 : 1));
+    gate.set_value();
+    CHECK(eventually([&] { return waiting.expired(); }));
+    CHECK(called == (blocks ? 0 : 1));
+    if (!blocks) continue;
+    handlers->post([&called] { ++called; });
+    CHECK(called == 0);
+  }
+}
