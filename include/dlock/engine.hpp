@@ -117,7 +117,7 @@ class DLOCK_EXPORT Engine {
 
   // Without a thread that waits: the calls above, whose answer comes to a handler. They return at once, and throw only
   // misuse, or unavailable where the system has no thread for them; then the handler is not called. Otherwise it is
-  // called exactly once, on EngineOptions::executor, never inside of the call: with the Lock, with why it was refused,
+  // called once, on EngineOptions::executor, never inside of the call: with the Lock, with why it was refused,
   // or with the Error. Two threads of the engine ask for all of them, many in one statement, and a third one looks at
   // the clock; who waits costs memory, and behind the first of its name less than 200 bytes.
   // A thread is nobody's work here: what is taken is the job's that is given, or current for the caller
@@ -136,10 +136,10 @@ class DLOCK_EXPORT Engine {
                           std::stop_token stop, LockHandler handler);
   void async_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_lock(std::string_view name, const LockOptions& options, std::stop_token stop, LockHandler handler);
-  // As Lock::release(), which has been left when this returns: the same thread may ask again. The handler, if any, is
-  // told what became of it. Locks that are released at one time go together. While the database is silent that may
-  // come as much as timeouts.request later.
-  // A Lock that is destroyed releases as well, but blocks for that.
+  // As Lock::release(): when this returns the lock is no longer the caller's, who may ask for it again; its row is
+  // freed later, and then the handler, if any, is told what became of it. Locks that are released at one time go
+  // together. While the database is silent that may come as much as timeouts.request later. A Lock that is destroyed
+  // releases as well, but blocks for that.
   void async_release(Lock lock, std::function<void(Released)> handler = {});
 
   // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends

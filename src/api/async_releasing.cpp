@@ -29,10 +29,11 @@ void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<v
     start();
   }
   std::list<Release> alone;
-  auto& one = alone.emplace_back(held, engine::ReleaseRequest{held->held}, std::move(handler));
-  held = nullptr;
+  alone.push_back({held, engine::ReleaseRequest{held->held}, std::move(handler)});
+  auto& one = alone.front();
   if (!one.held->released() && !planted("released_later"))
     if (const auto end = one.held->core->leave(one.request)) one.held->is_released(*end);
+  held = nullptr;
   if (one.held->released()) return deliver(std::move(one.handler), one.held->what_became());
   {
     const MutexLock guard(mutex_, acquires_mutex);

@@ -164,6 +164,42 @@ class CallerConnection {
       return true;
     } catch (...) { return false; }
   }
+  // What `attempt` throws; null: nothing.
+  template <class Attempt>
+  static std::exception_ptr thrown_by(Attempt attempt) noexcept {
+    try {
+      attempt();
+      return nullptr;
+    } catch (...) { return std::current_exception(); }
+  }
+  // Its words; empty where it is no std::exception.
+  static std::string text_of(const std::exception_ptr& thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) { return error.what(); } catch (...) {
+      return {};
+    }
+  }
+  // Nothing is open, and `first` was thrown by what is possible in a transaction alone. Whoever says the same when it
+  // is tried once more is the server, whose word for that is ours; what a runner has thrown by itself goes through.
+  template <class Attempt>
+  [[noreturn]] static void throw_nothing_open(const std::exception_ptr& first, Attempt attempt) {
+    const auto again = thrown_by(attempt);
+    const auto told = text_of(first);
+    if (again != nullptr && !told.empty() && text_of(again) == told)
+      throw NothingToSpoil(Cause::rejected, no_transaction);
+    throw NothingToSpoil(first);
+  }
+  // To release the savepoint behind the fence has failed. Whether that is no word of the server's: it can be released
+  // after all, or is not there any more, which nobody had said at first.
+  bool only_answer_was_lost(const std::exception_ptr& first) {
+    std::exception_ptr again;
+    for (int i = 0; i < most_attempts; ++i) {
+      again = thrown_by([&] { run("RELEASE SAVEPOINT " + mark_); });
+      if (again == nullptr) return true;
+    }
+    return text_of(again).find(mark_) != std::string::npos && text_of(first).find(mark_) == std::string::npos;
+  }
   // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
   void begin_with(std::string_view sql) {
     begun();

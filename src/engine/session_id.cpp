@@ -3,8 +3,12 @@
 
 #include "engine/lease/lease.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <exception>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 namespace dlock::engine {
@@ -16,7 +20,33 @@ bool over(const Stray& stray) noexcept {
   return stray.detached ? BootClock::now() >= stray.held->trusted_until() : stray.held->ended();
 }
 
+struct LastJob {
+  ForkGuard fork_guard{};
+  JobRef job{new ThreadJob};
+};
+
 }  // namespace
+
+// What a thread has of pthread_setspecific() is destroyed behind its thread_local objects; and that of who calls exit()
+// stays.
+const JobRef& job_of_ending_thread() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const auto destroy = [](void* last) {
+      const std::unique_ptr<LastJob> job(static_cast<LastJob*>(last));
+      job->job->close();
+    };
+    if (const int error = ::pthread_key_create(&made, destroy); error != 0)
+      throw std::system_error(error, std::generic_category(), "pthread_key_create");
+    return made;
+  }();
+  auto* last = static_cast<LastJob*>(::pthread_getspecific(key));
+  if (last != nullptr && !last->fork_guard.forked()) return last->job;
+  auto made = std::make_unique<LastJob>();
+  if (const int error = ::pthread_setspecific(key, made.get()); error != 0)
+    throw std::system_error(error, std::generic_category(), "pthread_setspecific");
+  return made.release()->job;
+}
 
 JobRef::~JobRef() {
   if (job_ != nullptr && job_->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) delete job_;

@@ -78,11 +78,12 @@ struct ThreadJob {
   std::atomic<std::size_t> strays_{0};
 };
 
-// The job of the calling thread. A child made by fork() is another one. At its end other objects of the thread, and
-// those with static storage, may still ask: then it is one that stays for ever.
+// The job of a thread whose objects are being destroyed, or of exit(): these may still ask.
+const JobRef& job_of_ending_thread();
+
+// The job of the calling thread. A child made by fork() is another one.
 inline const JobRef& job_of_this_thread() {
   static thread_local bool gone = false;
-  static thread_local const JobRef* last = nullptr;
   struct Own {
     ~Own() {
       gone = true;
@@ -94,10 +95,8 @@ inline const JobRef& job_of_this_thread() {
     ForkGuard fork_guard{};
     JobRef job{new ThreadJob};
   };
-  if (gone && !planted("thread_job_dangles")) [[unlikely]] {
-    if (last == nullptr) last = new JobRef(new ThreadJob);
-    return *last;
-  }
+  if (gone && !planted("thread_job_dangles")) [[unlikely]]
+    return job_of_ending_thread();
   thread_local Own own;
   if (own.fork_guard.forked()) [[unlikely]] {
     JobRef fresh(new ThreadJob);

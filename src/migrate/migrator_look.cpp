@@ -194,6 +194,7 @@ std::string script_of(const dialects::Dialect& dialect, const dialects::TableNam
   History history(recorder, dialect, migrations, names);
   const Migrator by{std::string(tool_version), "dlock-migrate sql", "dlock-migrate sql"};
   recorder.comment(fmt::format("dlock {}, {}: from version {} to version {}", tool_version, dialect.name(), from, to));
+  add_if_there(history, "settings");
   const auto write = [&](int version, bool up) {
     const auto& migration = migrations.at(static_cast<std::size_t>(version - 1));
     const auto& steps = up ? migration.up : migration.down;

@@ -37,6 +37,7 @@ std::string TriggerStatements::written(std::string_view purpose, const std::vect
   const auto add = [&](const std::string& sql) {
     if (!sql.empty()) recorder.script(sql, soon());
   };
+  add(text_if_any("settings"));
   add(text_if_any("begin"));
   for (const auto& statement : statements) add(statement);
   add(text_if_any("commit"));

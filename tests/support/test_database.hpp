@@ -211,6 +211,11 @@ class ServerTestDatabase : public TestDatabase {
   // The same, without those that an engine has to set in its sessions and cannot bring along with each statement.
   virtual void use_odd_defaults_for_all() = 0;
 
+  // Defaults, each of which a careless migration would trip over. While one is set, by `set_default`, it is that of new
+  // connections. For the whole server: a private one.
+  virtual std::vector<std::string> defaults_in_the_way() const = 0;
+  virtual void set_default(const std::string& setting, bool yes) = 0;
+
   // Whatever is written to the lock table fails with what the server says in that case, until fail_no_more().
   enum class Mishap { deadlock, serialization, lock_wait };
   virtual void fail_writes(Mishap mishap) = 0;

@@ -224,9 +224,8 @@ void TransactionConnection::commit() {
     if (failure.cause() != Cause::rejected) throw Failure(failure.cause(), failure.what(), failure.code());
     throw Failure(Cause::rejected, ended_early);
   } catch (...) {
-    // It is still there: what the runner has thrown was not about it.
     const auto why = std::current_exception();
-    if (!answers() || succeeds("RELEASE SAVEPOINT " + mark())) std::rethrow_exception(why);
+    if (only_answer_was_lost(why) || !answers()) std::rethrow_exception(why);
     throw Failure(Cause::rejected, ended_early);
   }
   if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, ended_early);
@@ -256,20 +255,23 @@ bool TransactionConnection::leaves_something() {
   return true;
 }
 
-// After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
-// until the next statement.
+// After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction.
+bool TransactionConnection::was_undone() {
+  const auto error = run("SHOW ERRORS LIMIT 1");
+  const auto code = error.size() > 1 ? error[1].value_or("") : std::string{};
+  unsigned number = 0;
+  std::from_chars(code.data(), code.data() + code.size(), number);
+  const auto cause = mysql::failure_of(number, {}, {}, false).cause();
+  return cause == Cause::deadlock || cause == Cause::serialization;
+}
+
 TransactionConnection::Undone TransactionConnection::undo() noexcept {
   if (connection_ != nullptr) drain(connection_);
   // Nothing else may be sent before, and the answer is to be believed if that of the next statement is the right one.
   const bool doubtful = connection_ != nullptr && owes_perhaps(connection_);
   bool undone = false;
   try {
-    const auto error = run("SHOW ERRORS LIMIT 1");
-    const auto code = error.size() > 1 ? error[1].value_or("") : std::string{};
-    unsigned number = 0;
-    std::from_chars(code.data(), code.data() + code.size(), number);
-    const auto cause = failure_of(number, {}, {}, false).cause();
-    undone = (cause == Cause::deadlock || cause == Cause::serialization) && !leaves_something();
+    undone = was_undone() && !leaves_something();
   } catch (...) {  // it cannot tell
   }
   try {

@@ -66,10 +66,12 @@ class TransactionConnection final : public CallerConnection {
   void check_begun();
   // `behind`, `says`: what the session has just said of its clock.
   void check_clock(const std::string& behind, const std::string& says);
-  void release_check();
   bool keeps_its_kind();
   bool answers() noexcept;
   bool leaves_something();
+  // Whether the statement before has failed because the server has undone the whole transaction. Says so until the next
+  // one.
+  bool was_undone();
   TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();
   void bound_idle(Duration bound);

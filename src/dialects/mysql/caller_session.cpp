@@ -14,6 +14,8 @@ namespace {
 // How far the clock of the session, which stands still for a statement, is behind that of the server's machine; and
 // what it says.
 constexpr const char* clocks = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), CONCAT(@@timestamp)";
+// Only outside of a transaction.
+constexpr const char* other_kind = "SET TRANSACTION READ WRITE";
 // A statement that began longer ago, or, where SYSDATE() is NOW() (--sysdate-is-now), just now, is asked once more.
 constexpr std::int64_t suspicious_us = 20'000;
 
@@ -59,13 +61,14 @@ void TransactionConnection::check() {
   check_clock(field(2), field(3));
 }
 
-// What fails before anything has said so has no transaction to spoil if none is open: by what the next answer says,
-// since a statement that failed before may have begun one.
+// What fails before anything has said so has no transaction to spoil if none was open before, as far as is known, nor
+// is behind it: a statement that failed earlier may have begun one.
 TextRow TransactionConnection::asked_first(const std::string& sql) {
+  const bool open = connection_ != nullptr && is_open_by_itself(connection_);
   try {
     return run(sql);
   } catch (const Failure& failure) {
-    if (is_open_behind_failure()) throw;
+    if (open || is_open_behind_failure()) throw;
     throw NothingToSpoil(failure.cause(), failure.what(), failure.code(), failure.may_have_run());
   } catch (...) {
     const auto why = std::current_exception();
@@ -74,14 +77,16 @@ TextRow TransactionConnection::asked_first(const std::string& sql) {
   }
 }
 
-// Where nothing is answered one may be.
+// One that the server has just undone counts, and so it does where nobody can tell.
 bool TransactionConnection::is_open_behind_failure() noexcept {
   if (planted("failure_taken_for_open")) return true;
   for (int i = 0; i < most_attempts; ++i) try {
+      if (i == 0 && was_undone()) return true;
       if (connection_ == nullptr) return proves_transaction();
       run("DO 1");
       return is_open_by_itself(connection_);
-    } catch (...) {  // somebody goes on interrupting, or the connection is broken
+    } catch (const NothingToSpoil&) { return false; } catch (...) {
+      // somebody goes on interrupting, or the connection is broken
     }
   return true;
 }
@@ -106,40 +111,33 @@ void TransactionConnection::check_clock(const std::string& behind, const std::st
 // prepares what it is given cannot make one anywhere. Where the server has undone a transaction that was begun, it
 // lasts, and what comes next is a transaction as well: to tell that takes a statement that fails where one is open.
 bool TransactionConnection::proves_transaction() {
-  bool made = false;
-  try {
+  const auto prove = [&] {
     run("SAVEPOINT " + savepoint("check"));
-    made = true;
-    release_check();
-    return true;
-  } catch (...) {
-    const auto why = std::current_exception();
-    if (!answers()) std::rethrow_exception(why);
-    return !made && keeps_its_kind();
+    run("RELEASE SAVEPOINT " + savepoint("check"));
+  };
+  std::exception_ptr first;
+  for (int i = 0; i < most_attempts; ++i) {
+    const auto failed = thrown_by(prove);
+    if (failed == nullptr && first) std::rethrow_exception(first);
+    if (failed == nullptr) return true;
+    if (!first) first = failed;
+    if (succeeds(other_kind)) throw_nothing_open(first, prove);
   }
-}
-
-// Who interrupts it does not say that there is no savepoint.
-void TransactionConnection::release_check() {
-  for (int left = most_attempts - 1;; --left) try {
-      run("RELEASE SAVEPOINT " + savepoint("check"));
-      return;
-    } catch (...) {
-      if (left == 0) throw;
-    }
+  if (!answers()) std::rethrow_exception(first);
+  return true;
 }
 
 // An open transaction can no longer be made another kind of one.
 bool TransactionConnection::keeps_its_kind() {
-  constexpr const char* other_kind = "SET TRANSACTION READ WRITE";
-  try {
-    run(other_kind);
-    return false;
-  } catch (...) {
-    const auto why = std::current_exception();
-    if (!answers() || succeeds(other_kind)) std::rethrow_exception(why);
-    return true;
+  std::exception_ptr first;
+  for (int i = 0; i < most_attempts; ++i) {
+    const auto failed = thrown_by([&] { run(other_kind); });
+    if (failed == nullptr && first) std::rethrow_exception(first);
+    if (failed == nullptr) return false;
+    if (!first) first = failed;
   }
+  if (!answers()) std::rethrow_exception(first);
+  return true;
 }
 
 bool TransactionConnection::answers() noexcept { return succeeds("SELECT 1"); }

@@ -23,7 +23,7 @@ class KillingCanceller final : public Canceller {
       : server_(std::move(server)), number_(std::move(number)), place_(std::move(place)) {}
 
   void cancel(Deadline deadline) override {
-    ServerConnection second(server_, false, deadline);
+    ServerConnection second(server_, {false, false}, deadline);
     if (place_of(second, number_, deadline) != place_)
       throw Failure(Cause::refused,
                     fmt::format("MySQL: {} led to a server that does not know the connection", server_.target));

@@ -15,12 +15,17 @@
 
 namespace dlock::dialects::mysql {
 
+struct SessionUse {
+  bool prepared_statements = true, waits_for_locks = false;  // as ConnectOptions has them
+};
+
 class ServerConnection final : public Connection {
  public:
   // Connects and makes the session's settings. Throws Failure.
   // Without prepared statements (behind a transaction pooler) everything is sent as text, and no setting is made for
-  // the session: what a statement must have it brings along.
-  ServerConnection(const Server& server, bool prepared_statements, Deadline deadline);
+  // the session: what a statement must have it brings along. Unless it is to wait for locks as the server is set up to,
+  // as who migrates does: what its statements mean is set all the same.
+  ServerConnection(const Server& server, const SessionUse& use, Deadline deadline);
   ~ServerConnection() override { close(); }
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
@@ -76,6 +81,8 @@ class ServerConnection final : public Connection {
   void open(const Server& server, Deadline deadline);
   void open_at(const Server& server, const std::string& host, const Deadline& deadline);
   void make_settings(Deadline deadline);
+  void make_settings_to_wait(Deadline deadline);
+  void make_settings(const std::string& sql, Deadline deadline);
   void check_settings(Deadline deadline);
   void note_variables();
   bool loses_in_failover(Deadline deadline);

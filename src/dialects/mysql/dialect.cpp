@@ -19,7 +19,7 @@ namespace {
 class ServerConnector final : public Connector {
  public:
   ServerConnector(const Url& url, const ConnectOptions& options)
-      : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
+      : server_(server_of(url, options.application)), use_{options.prepared_statements, options.waits_for_locks} {}
   std::unique_ptr<Connector> as(const Credentials& credentials) const override {
     auto other = std::make_unique<ServerConnector>(*this);
     if (credentials.user) other->server_.user = *credentials.user;
@@ -27,23 +27,23 @@ class ServerConnector final : public Connector {
     return other;
   }
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
-    return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
+    return std::make_unique<ServerConnection>(server_, use_, deadline);
   }
   std::unique_ptr<Canceller> canceller(Connection& connection, Deadline deadline) const override {
     return make_canceller(server_, static_cast<ServerConnection&>(connection), deadline);
   }
   // Without prepared statements there is a pooler in between, which lends connections for a transaction.
   std::unique_ptr<Listener> listener(const TableNames& names, Deadline deadline) const override {
-    return prepared_statements_ ? open_listener(server_, names, deadline) : nullptr;
+    return use_.prepared_statements ? open_listener(server_, names, deadline) : nullptr;
   }
   std::unique_ptr<ReleaseSignal> release_signal(const TableNames& names, std::string_view engine) const override {
-    return prepared_statements_ ? make_release_signal(server_, engine, names.channel()) : nullptr;
+    return use_.prepared_statements ? make_release_signal(server_, engine, names.channel()) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
   Server server_;
-  bool prepared_statements_;
+  SessionUse use_;
 };
 
 constexpr std::string_view url_schemes[] = {"mysql", "mariadb"};

@@ -207,7 +207,7 @@ Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadl
 }  // namespace
 
 std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& names, Deadline deadline) {
-  auto connection = std::make_unique<ServerConnection>(server, true, deadline);
+  auto connection = std::make_unique<ServerConnection>(server, SessionUse{}, deadline);
   // Named locks belong to one server: in a cluster, those who notify may be on another one.
   if (connection->in_cluster()) return nullptr;
   const auto begun = BootClock::now();

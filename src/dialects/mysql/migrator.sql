@@ -16,6 +16,10 @@ START TRANSACTION READ ONLY;
 -- name: end_reading()
 ROLLBACK;
 
+-- name: settings()
+-- In front of a script for people, whose client may have defaults under which it means something else, or commits nothing.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', autocommit = 1;
+
 -- name: set_timeouts(lock_ms, statement_ms)
 -- In whole seconds here, for metadata and rows. A statement's time is bounded by the client, and what it leaves behind
 -- then must not go on waiting. Who is gone without a word, or stopped, keeps the migrators' lock no longer than a minute.

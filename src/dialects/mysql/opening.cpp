@@ -56,8 +56,8 @@ void init_library() {
   });
 }
 
-ServerConnection::ServerConnection(const Server& server, bool prepared_statements, Deadline deadline)
-    : prepare_(prepared_statements), user_(server.user) {
+ServerConnection::ServerConnection(const Server& server, const SessionUse& use, Deadline deadline)
+    : prepare_(use.prepared_statements), user_(server.user) {
   init_library();
   const BrokenPipeGuard guard;
   connection_ = mysql_init(nullptr);
@@ -65,6 +65,7 @@ ServerConnection::ServerConnection(const Server& server, bool prepared_statement
   try {
     open(server, deadline);
     if (prepare_) make_settings(deadline);
+    else if (use.waits_for_locks && !planted("migrators_defaults")) make_settings_to_wait(deadline);
     else check_settings(deadline);
   } catch (...) {
     close();
@@ -226,13 +227,26 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
 //  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL
 //    after its least.
 void ServerConnection::make_settings(Deadline deadline) {
+  make_settings(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
+                            "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
+                            "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}; "
+                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
+                            mariadb_ ? 0 : 1, variables, sql_mode),
+                deadline);
+}
+
+// A trigger that is made keeps the sql_mode for ever; and what is read of the catalog is not to be cut.
+void ServerConnection::make_settings_to_wait(Deadline deadline) {
+  make_settings(fmt::format("SET SESSION sql_mode = '{}', autocommit = 1, completion_type = 0, "
+                            "sql_select_limit = 18446744073709551615, group_concat_max_len = 1048576; "
+                            "SET SESSION TRANSACTION READ WRITE; {}",
+                            sql_mode, variables),
+                deadline);
+}
+
+void ServerConnection::make_settings(const std::string& sql, Deadline deadline) {
   try {
-    query(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
-                      "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
-                      "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}; "
-                      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
-                      mariadb_ ? 0 : 1, variables, sql_mode),
-          deadline);
+    query(sql, deadline);
     note_variables();
   } catch (const Failure& failure) {
     // Nothing that was asked for has been sent, whatever became of the settings.
@@ -265,8 +279,8 @@ void ServerConnection::check_settings(Deadline deadline) {
   if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
     throw Failure(
         Cause::rejected,
-        "MySQL: autocommit is off on this server, so that nothing would ever be committed; dlock-migrate, and "
-        "who asks without prepared statements, makes no session setting: set autocommit=1 there");
+        "MySQL: autocommit is off on this server, so that nothing would ever be committed, and who asks without "
+        "prepared statements makes no session setting: set autocommit=1 there");
   note_variables();
 }
 

@@ -42,7 +42,7 @@ class NamedLockSignal final : public ReleaseSignal {
   }
 
   void open(Deadline deadline) {
-    auto connection = std::make_unique<ServerConnection>(server_, true, deadline);
+    auto connection = std::make_unique<ServerConnection>(server_, SessionUse{}, deadline);
     useless_ =
         connection->in_cluster();  // those who wait may be on another server, which knows no named lock of this one
     if (useless_) return;

@@ -29,6 +29,9 @@ constexpr std::string_view no_savepoint_code = "3B001";
 
 constexpr std::string_view idle_setting = "idle_in_transaction_session_timeout";
 
+// When the transaction began.
+constexpr const char* begun_at = "SELECT pg_catalog.now()::text";
+
 constexpr const char* failed_already = "the transaction that was handed over has failed; roll it back first";
 constexpr const char* in_pipeline =
     "the connection that was handed over is in pipeline mode, in which no answer is waited for; leave it first";
@@ -77,35 +80,22 @@ TransactionConnection::TransactionConnection(Send send, const QuotedTable& table
       lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)),
       read_lock_(fmt::format("LOCK TABLE {}.{} IN ACCESS SHARE MODE NOWAIT", table.schema, table.lock)) {}
 
-// Outside of a transaction a savepoint is an error, and the connection is as good as before. Who has thrown something
-// else in its place is asked again.
+// Outside of a transaction a savepoint is an error, and the connection is as good as before. What fails is no proof:
+// two statements that do not fail, and began at different times, are in none.
 void TransactionConnection::check_runner() {
-  const auto make = "SAVEPOINT " + savepoint("check"), release = "RELEASE SAVEPOINT " + savepoint("check");
-  std::exception_ptr why;
-  std::string told;
-  const auto proved = [&] {
-    told.clear();
-    try {
-      run(make);
-      run(release);
-      return true;
-    } catch (const std::exception& error) {
-      told = error.what();
-      why = std::current_exception();
-    } catch (...) { why = std::current_exception(); }
-    return false;
+  const auto prove = [&] {
+    run("SAVEPOINT " + savepoint("check"));
+    run("RELEASE SAVEPOINT " + savepoint("check"));
   };
-  if (proved()) return;
-  const auto first = why;
-  const auto first_told = told;
-  if (planted("failure_taken_for_none")) throw NothingToSpoil(Cause::rejected, no_transaction);
+  const auto first = thrown_by(prove);
+  if (first == nullptr) return;
   for (int i = 0; i < 2 * most_attempts; ++i) {
-    const auto before = told;
-    if (proved()) break;
-    // A transaction that has failed, or nobody, does not answer; and what says the same twice is the server.
-    if (!succeeds("SELECT 1") || told != before || told.empty()) continue;
-    if (told == first_told) throw NothingToSpoil(Cause::rejected, no_transaction);
-    throw NothingToSpoil(first);
+    bool open = true;
+    if (thrown_by([&] { open = planted("failure_taken_for_none") ? false : one(begun_at) == one(begun_at); }) ==
+        nullptr) {
+      if (open) break;
+      throw_nothing_open(first, prove);
+    }
   }
   std::rethrow_exception(first);
 }
@@ -312,8 +302,7 @@ void TransactionConnection::spoil(const EndSession& end_session) noexcept { doom
 void TransactionConnection::begin(Duration) {
   if (connection_ == nullptr) {
     // Two statements that began at the same time are in one transaction.
-    const auto began = one("SELECT now()::text");
-    if (one("SELECT now()::text") == began) throw Failure(Cause::rejected, open_already);
+    if (one(begun_at) == one(begun_at)) throw Failure(Cause::rejected, open_already);
   } else {
     const bool alive = PQstatus(connection_) == CONNECTION_OK || planted("dead_connection_trusted");
     if (!alive) throw Failure(Cause::disconnected, broken);
@@ -331,10 +320,9 @@ void TransactionConnection::commit() {
     try {
       run(release);
     } catch (...) {
-      // It is still there: what the runner has thrown was not about it.
       const auto why = std::current_exception();
-      const bool is_there = succeeds(release);
-      if (!roll_back() || is_there) std::rethrow_exception(why);
+      const bool lost = only_answer_was_lost(why);
+      if (!roll_back() || lost) std::rethrow_exception(why);
       throw Failure(Cause::rejected, ended_early);
     }
     run("COMMIT");

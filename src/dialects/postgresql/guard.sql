@@ -18,13 +18,14 @@ SELECT c.relname::text,
 
 -- name: guard_state(schema, table, column, guard, text)
 -- 0: there is none; 1: the one that guard_make makes, at work; 2: something else of that name, or one that is switched off.
--- The server shows how it compares the values of a domain.
+-- The server shows how it compares the values of a domain, and may quote every name (quote_all_identifiers).
 WITH trigger AS (
   SELECT t.tgfoid, t.tgtype = 19 AND t.tgenabled IN ('O', 'A') AND t.tgattr = ''::int2vector
-         AND strpos(replace(pg_catalog.pg_get_triggerdef(t.oid),
-                            format('((new.%1$I)::bigint < (old.%1$I)::bigint)', :column::text),
-                            format('(new.%1$I < old.%1$I)', :column::text)),
-                    format('WHEN (((old.%1$I IS NOT NULL) AND ((new.%1$I IS NULL) OR (new.%1$I < old.%1$I))))', :column::text)) > 0
+         AND strpos(replace(replace(pg_catalog.pg_get_triggerdef(t.oid), '"', ''),
+                            format('((new.%1$s)::bigint < (old.%1$s)::bigint)', replace(:column::text, '"', '')),
+                            format('(new.%1$s < old.%1$s)', replace(:column::text, '"', ''))),
+                    format('WHEN (((old.%1$s IS NOT NULL) AND ((new.%1$s IS NULL) OR (new.%1$s < old.%1$s))))',
+                           replace(:column::text, '"', ''))) > 0
          AS as_made
     FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -12,8 +12,11 @@ SELECT (SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = :schema::te
  WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :history::text);
 
 -- name: begin_reading()
--- Around questions alone.
+-- Around questions alone, whose answers look the same whatever the defaults are.
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL quote_all_identifiers = off;
+SET LOCAL DateStyle = 'ISO, MDY';
+SET LOCAL IntervalStyle = 'postgres';
 
 -- name: end_reading()
 ROLLBACK;
@@ -21,6 +24,7 @@ ROLLBACK;
 -- name: begin()
 -- READ COMMITTED whatever the server's default: the history is read again after the lock was obtained.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL quote_all_identifiers = off;
 
 -- name: commit()
 COMMIT;

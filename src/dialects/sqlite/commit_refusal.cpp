@@ -85,7 +85,8 @@ class Refused {
   }
   void roll_back(sqlite3* database) {
     const MutexLock lock(mutex_);
-    if (sqlite3_get_autocommit(database) == 0) all_.erase(database);
+    const auto found = all_.find(database);
+    if (found != all_.end() && (found->second || sqlite3_get_autocommit(database) == 0)) all_.erase(found);
   }
 
  private:

@@ -10,8 +10,9 @@ namespace dlock::dialects::sqlite {
 bool refuse_commit(sqlite3* database) noexcept;
 
 // The same where no statement can be run (an authorizer, a limit, an interrupt stand in its way): the connection loses
-// its own commit and rollback hooks. Where nothing is `open`, what is written without a transaction is refused, until
-// one was begun and ended.
+// its own commit and rollback hooks. SQLite asks no hook where nothing was written: then it is the next transaction
+// that is refused. Where nothing is `open`, what is written without a transaction is refused, until one that writes has
+// ended.
 void refuse_commit_by_hook(sqlite3* database, bool open) noexcept;
 
 }  // namespace dlock::dialects::sqlite

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <dlock/history.hpp>
 #include <dlock/schema.hpp>
 
 #include <future>
@@ -164,6 +165,37 @@ TEST_CASE("on a server that is set to forget, the engine's own commits are durab
   EventLog news;
   { auto engine = database->engine({.observer = news.observer()}); }  // its destructor delivers what is to be told
   CHECK_FALSE(news.has(Event::Kind::weak_durability));
+}
+
+TEST_CASE("on a server with odd defaults the tables and the history are made, and are what they are elsewhere") {
+  const auto server = opener().private_server();
+  std::vector<std::string> lines;
+  auto defaults = server->test_database()->defaults_in_the_way();
+  defaults.insert(defaults.begin(), "");
+  for (const auto& setting : defaults) {
+    INFO("set: " << setting);
+    const auto database = server->test_database();
+    const auto url = database->url();
+    if (!setting.empty()) database->set_default(setting, true);
+    CHECK(schema::up(url).versions == std::vector{1});
+    CHECK(schema::make_history(url).changed);
+    const auto checked = schema::check(url);
+    CHECK_MESSAGE(checked.state == schema::SchemaState::good, checked.message);
+    CHECK_FALSE(schema::make_history(url).changed);
+    const auto dump = schema::dump(url);
+    if (setting.empty()) lines = dump.lines;
+    CHECK(dump.lines == lines);
+    if (!setting.empty()) database->set_default(setting, false);
+    // What was made under it means the same: of each way to end there is a row.
+    Engine engine(url), other(url);
+    engine.lock("job").release();
+    const auto lost = engine.lock("job", {.renew = false});
+    Admin(*database).run("UPDATE resource_lock SET expires_at = acquired_at WHERE name = 'job'");
+    CHECK(other.try_lock("job").has_value());
+    const auto history = engine.history("job");
+    REQUIRE(history.size() == 3);
+    CHECK(history[1].outcome == Outcome::taken_over);
+  }
 }
 
 TEST_CASE("what a server notes in passing is not printed to the program's standard error") {

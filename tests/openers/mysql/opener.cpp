@@ -243,6 +243,23 @@ class DatabaseOnServer final : public ServerTestDatabase {
                   "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'"});
   }
 
+  std::vector<std::string> defaults_in_the_way() const override {
+    return {"sql_mode = 'EMPTY_STRING_IS_NULL'",
+            "sql_mode = 'ORACLE'",
+            "sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
+            "sql_mode = 'HIGH_NOT_PRECEDENCE'",
+            "group_concat_max_len = 4",
+            "sql_select_limit = 0",
+            "sql_select_limit = 1",
+            "autocommit = 0",
+            "completion_type = 1",
+            "tx_read_only = 1"};
+  }
+  void set_default(const std::string& setting, bool yes) override {
+    const auto as_before = setting.substr(0, setting.find(' ')) + " = DEFAULT";
+    set_globally({yes ? setting.c_str() : as_before.c_str()});
+  }
+
   void fail_writes(Mishap mishap) override {
     const char* const error = mishap == Mishap::deadlock        ? "'40001' SET MYSQL_ERRNO = 1213"
                               : mishap == Mishap::serialization ? "'HY000' SET MYSQL_ERRNO = 1020"

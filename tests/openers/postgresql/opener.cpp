@@ -256,6 +256,16 @@ class DatabaseOnServer final : public ServerTestDatabase {
       *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
   }
 
+  std::vector<std::string> defaults_in_the_way() const override {
+    return {"quote_all_identifiers = on",     "datestyle = 'SQL, DMY'",
+            "intervalstyle = 'sql_standard'", "search_path = public",
+            "bytea_output = 'escape'",        "standard_conforming_strings = off",
+            "extra_float_digits = -15",       "default_transaction_read_only = on"};
+  }
+  void set_default(const std::string& setting, bool yes) override {
+    *watching_ << "ALTER DATABASE " + name_ + (yes ? " SET " + setting : " RESET ALL");
+  }
+
   void fail_writes(Mishap mishap) override {
     const char* const code = mishap == Mishap::deadlock ? "40P01" : mishap == Mishap::serialization ? "40001" : "55P03";
     *watching_ << std::string(

@@ -131,6 +131,7 @@ TEST_CASE("what fails before anything was answered has a transaction to spoil if
       int left = interrupted;
       const Send send = [&](std::string_view sql) -> TextRow {
         if (sql.starts_with("SELECT @@")) throw std::runtime_error("interrupted");
+        if (open && sql.starts_with("SET")) throw std::runtime_error("a transaction is in progress");
         if (sql.starts_with("RELEASE") && (!open || left-- > 0)) throw std::runtime_error("no such savepoint");
         return {"1"};
       };
@@ -147,6 +148,18 @@ TEST_CASE("what fails before anything was answered has a transaction to spoil if
       }
     }
   }
+}
+
+// As where a certified transaction of another node of a cluster has ended it.
+TEST_CASE("a transaction that the server has just undone is one that was open") {
+  const Send send = [&](std::string_view sql) -> TextRow {
+    if (sql.starts_with("SELECT @@")) throw std::runtime_error("Deadlock found when trying to get lock");
+    if (sql.starts_with("SHOW ERRORS")) return {"Error", "1213", "Deadlock found when trying to get lock"};
+    if (sql.starts_with("RELEASE")) throw std::runtime_error("no such savepoint");
+    return {"1"};
+  };
+  TransactionConnection connection(send, {});
+  CHECK_THROWS_WITH_AS(connection.check(), "Deadlock found when trying to get lock", std::runtime_error);
 }
 
 TEST_CASE(

@@ -93,7 +93,7 @@ class SpyingServer {
 
 Failure failure_of_login(const std::string& url) {
   try {
-    const ServerConnection connection(server_of(Url::parse(url), "test"), true, later(BootClock::now(), 20s));
+    const ServerConnection connection(server_of(Url::parse(url), "test"), {}, later(BootClock::now(), 20s));
   } catch (const Failure& failure) { return failure; }
   return {Cause::rejected, "it was let in"};
 }
