@@ -40,7 +40,7 @@ inline constexpr Duration until_released = std::chrono::hours{24} * 3652;
 // How long it is until then, by that clock; 0 where the time has passed.
 template <class Clock, class Length>
 SaturatingDuration time_until(std::chrono::time_point<Clock, Length> end) {
-  // Of the two that may be counted in different units neither fits into the other's for all times.
+  // The two may have different units, and neither unit can hold all values of the other.
   using Wide = std::chrono::duration<long double>;
   const auto now = Clock::now();
   const auto left = Wide{end.time_since_epoch()} - Wide{now.time_since_epoch()};

@@ -127,7 +127,8 @@ class DLOCK_EXPORT Engine {
   // Deadlines and stops as above: the answer comes by then, whatever the database does, and what is granted later is
   // given back in the background. When the engine ends first, the answer is misuse, and handlers that have not been
   // called by then are still handed to the executor; without one those are never called whose turn has not come when
-  // the destructor returns, because another one was under way for all of timeouts.request.
+  // the destructor returns, because another one was under way for all of timeouts.request. Where the engine ends inside
+  // of a handler the others are called after it, if it returns by then.
   using LockHandler = std::function<void(Result<Lock>)>;
   void async_try_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,

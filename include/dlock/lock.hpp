@@ -54,9 +54,9 @@ struct FenceOptions {
   // PostgreSQL: it is rolled back, and until the caller's ROLLBACK an empty one that has failed stands in its place.
   // MySQL, MariaDB: the caller's connection is killed. SQLite: its commit fails, and rolls it back; through a SqlRunner
   // it is rolled back at once, and the connection refuses to write until "PRAGMA query_only = OFF".
-  // What fails otherwise (conflict, timeout, …) never costs the connection: it is rolled back, and until the caller's
-  // ROLLBACK an empty transaction that cannot write stands in its place (SQLite: the commit fails; with a SqlRunner
-  // that is left to the caller).
+  // What fails otherwise (conflict, timeout, …) hardly ever costs the connection: it is rolled back, and until the
+  // caller's ROLLBACK an empty transaction that cannot write stands in its place (SQLite: the commit fails; with a
+  // SqlRunner that is left to the caller).
   bool doom = true;
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };

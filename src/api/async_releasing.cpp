@@ -31,6 +31,7 @@ void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<v
   std::list<Release> alone;
   alone.push_back({held, engine::ReleaseRequest{held->held}, std::move(handler)});
   auto& one = alone.front();
+  one.request.trusted_until = held->held->trusted_until();
   if (!one.held->released() && !planted("released_later"))
     if (const auto end = one.held->core->leave(one.request)) one.held->is_released(*end);
   held = nullptr;

@@ -11,7 +11,7 @@ namespace dlock::api {
 
 namespace {
 
-// So long there is at least for what was posted at the very end.
+// At the end handlers that are posted last get at least so long.
 constexpr Duration shortest_farewell = std::chrono::milliseconds{100};
 
 }  // namespace
@@ -40,6 +40,7 @@ void Handlers::post(std::function<void()> handler) noexcept {
 
 void Handlers::finish_soon(Instant until) noexcept {
   finish(std::max(until, later(BootClock::now(), shortest_farewell)));
+  if (!is_here()) close(BootClock::now());
 }
 
 // What the program's handlers use may be gone with the engine.

@@ -136,7 +136,7 @@ class CallerConnection {
   // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller
   // does.
   virtual void doom(const EndSession& end_session) noexcept = 0;
-  // The same after a fence that failed otherwise, as far as that leaves the connection as good as before.
+  // The same after a fence that failed otherwise; the connection goes only where there is no other way.
   virtual void spoil(const EndSession& end_session) noexcept = 0;
 
   // For transactions that are begun and ended here.
@@ -180,8 +180,8 @@ class CallerConnection {
       return {};
     }
   }
-  // Nothing is open, and `first` was thrown by what is possible in a transaction alone. Whoever says the same when it
-  // is tried once more is the server, whose word for that is ours; what a runner has thrown by itself goes through.
+  // Nothing is open, and `first` was thrown by something that works in a transaction alone. If it says the same when it
+  // is tried once more, the server has refused it for that; else it was the runner's own, which goes through.
   template <class Attempt>
   [[noreturn]] static void throw_nothing_open(const std::exception_ptr& first, Attempt attempt) {
     const auto again = thrown_by(attempt);
@@ -189,16 +189,6 @@ class CallerConnection {
     if (again != nullptr && !told.empty() && text_of(again) == told)
       throw NothingToSpoil(Cause::rejected, no_transaction);
     throw NothingToSpoil(first);
-  }
-  // To release the savepoint behind the fence has failed. Whether that is no word of the server's: it can be released
-  // after all, or is not there any more, which nobody had said at first.
-  bool only_answer_was_lost(const std::exception_ptr& first) {
-    std::exception_ptr again;
-    for (int i = 0; i < most_attempts; ++i) {
-      again = thrown_by([&] { run("RELEASE SAVEPOINT " + mark_); });
-      if (again == nullptr) return true;
-    }
-    return text_of(again).find(mark_) != std::string::npos && text_of(first).find(mark_) == std::string::npos;
   }
   // Begins a transaction where none is open. One whose beginning has lost its answer is not left open.
   void begin_with(std::string_view sql) {

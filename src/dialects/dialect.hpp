@@ -133,11 +133,11 @@ class Connector {
 // What an engine or a tool asks of its connections.
 struct ConnectOptions {
   std::string application = "dlock";
-  // False: nothing is prepared and no session setting is made (transaction poolers). A pooler that is recognised is as
-  // good.
+  // False: nothing is prepared and no session setting is made (transaction poolers), but see waits_for_locks. A pooler
+  // that is recognised is as good.
   bool prepared_statements = true;
-  // True: a statement waits for locks as the server is set up to, and what it means depends on no default of the
-  // server's. False: only briefly, since a lock that is held is an answer.
+  // True: a statement waits for locks as the server is set up to, and what it means is set for the session where that
+  // depends on defaults of the server's (MySQL). False: only briefly, since a lock that is held is an answer.
   bool waits_for_locks = false;
   bool create = false;  // make the database where it is a file that is not there yet
 };

@@ -25,18 +25,18 @@ std::optional<Removal> reason_to_stay(const std::optional<Holder>& row) {
 // the statement that removes reads the floor again. So nothing has to be undone if this ends anywhere in the middle: a
 // floor that was raised for nothing only makes the next new tokens larger.
 Removal Remover::remove(const Name& name, Holder* row, const std::stop_token& stop) {
-  bool removes = false;
+  Doubt doubt;
   try {
-    return look_and_remove(name, row, stop, removes);
+    return look_and_remove(name, row, stop, doubt);
   } catch (const Error& error) {
     if (!stop.stop_requested() || !is_transient(error.fault())) throw;
-    if (removes) throw Error(Fault::in_doubt, error.what(), error.vendor_code());
+    if (doubt) throw Error(Fault::in_doubt, error.what(), error.vendor_code());
     return Removal::stopped;
   }
 }
 
-// `removes`: the row may have been removed.
-Removal Remover::look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, bool& removes) {
+// `doubt`: whether the row may have been removed.
+Removal Remover::look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, Doubt& doubt) {
   const auto soon = [&] { return Deadline(context_.soon(), stop); };
   lingering_.end(name.text(), soon());
   const auto told = [&](Removal removal, std::optional<Holder> found) {
@@ -54,11 +54,8 @@ Removal Remover::look_and_remove(const Name& name, Holder* row, const std::stop_
   context_.retry(soon(), [&](Deadline until) { return reaper_table.raise_floor_to(seen->token, until); });
   const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{context_.options.reaper.grace};
   if (pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
-  Doubt doubt;
-  removes = true;
   if (context_.retry(soon(), doubt, [&](Deadline until) { return reaper_table.remove_idle({&*seen, 1}, until); }) > 0)
     return Removal::removed;
-  removes = static_cast<bool>(doubt);
   // It is not what was seen any more, or marked as wanted, or locked by a transaction.
   found = inspector_.inspect(name, stop);
   if (!found) return Removal::removed;  // by this call, whose answer was lost, or by another one

@@ -27,7 +27,7 @@ class Remover {
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
 
  private:
-  Removal look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, bool& removes);
+  Removal look_and_remove(const Name& name, Holder* row, const std::stop_token& stop, Doubt& doubt);
 
   Context& context_;
   Lingering& lingering_;

@@ -27,14 +27,16 @@ struct LastJob {
 
 }  // namespace
 
-// What a thread has of pthread_setspecific() is destroyed behind its thread_local objects; and that of who calls exit()
-// stays.
+// What a thread has of pthread_setspecific() is destroyed behind its thread_local objects; and that of the
+// thread that calls exit() is never destroyed.
 const JobRef& job_of_ending_thread() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
     const auto destroy = [](void* last) {
-      const std::unique_ptr<LastJob> job(static_cast<LastJob*>(last));
-      job->job->close();
+      std::unique_ptr<LastJob> job(static_cast<LastJob*>(last));
+      if (job->fork_guard.forked())
+        static_cast<void>(job.release());  // the parent's, with a mutex somebody may have had
+      else job->job->close();
     };
     if (const int error = ::pthread_key_create(&made, destroy); error != 0)
       throw std::system_error(error, std::generic_category(), "pthread_key_create");

@@ -19,8 +19,8 @@ constexpr Duration time_to_look = std::chrono::seconds{2};
 // So often who waits says that it is there, where no bound of its silence is known: there may be one on the way.
 constexpr Duration longest_silence = std::chrono::seconds{10};
 constexpr Duration shortest_silence = std::chrono::milliseconds{20};
-// What was told of a session longer ago is asked again.
-constexpr Duration stays_so = std::chrono::milliseconds{20};
+// For so long what a session has told of itself is believed.
+constexpr Duration check_valid_for = std::chrono::milliseconds{20};
 
 Job job_behind(const LockOptions* lease) { return lease != nullptr && lease->job ? lease->job : Job::current(); }
 
@@ -133,7 +133,7 @@ void TransactionAcquire::check() {
 
 // The clock of its session may have stood still meanwhile, and a lease that was taken by it is over too early.
 void TransactionAcquire::check_again() {
-  if (BootClock::now() - checked_at_ > stays_so && !planted("waits_by_stopped_clock")) check();
+  if (BootClock::now() - checked_at_ > check_valid_for && !planted("waits_by_stopped_clock")) check();
 }
 
 bool TransactionAcquire::tries_once() {

@@ -169,10 +169,12 @@ void TransactionConnection::doom(const EndSession& end_session) noexcept {
   }
   // Unless something in between does not let it through.
   if (answers()) return spoil(end_session);
+  if (connection_ != nullptr) return end(connection_);
   if (!session_.empty()) try {
-      end_session(session_);
+      return end_session(session_);
     } catch (...) {  // it cannot be reached, or is over
     }
+  spoil(end_session);
 }
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
@@ -225,7 +227,7 @@ void TransactionConnection::commit() {
     throw Failure(Cause::rejected, ended_early);
   } catch (...) {
     const auto why = std::current_exception();
-    if (only_answer_was_lost(why) || !answers()) std::rethrow_exception(why);
+    if (is_released_after(why) || !answers()) std::rethrow_exception(why);
     throw Failure(Cause::rejected, ended_early);
   }
   if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, ended_early);
@@ -236,6 +238,17 @@ void TransactionConnection::commit() {
     if (failure.cause() != Cause::timed_out) throw;
     throw Failure(failure.cause(), failure.what(), failure.code(), true);
   }
+}
+
+// The savepoint behind the fence could not be released. Whether the server has not refused that: it can be released
+// after all, or something else is said.
+bool TransactionConnection::is_released_after(const std::exception_ptr& first) {
+  const auto told = text_of(first);
+  for (int i = 0; i < most_attempts; ++i) {
+    const auto again = thrown_by([&] { run("RELEASE SAVEPOINT " + mark()); });
+    if (again == nullptr || text_of(again) != told) return true;
+  }
+  return false;
 }
 
 // Whether what was just rolled back, here or by the server, has written tables that know no transactions: warning 1196.

@@ -68,6 +68,7 @@ class TransactionConnection final : public CallerConnection {
   void check_clock(const std::string& behind, const std::string& says);
   bool keeps_its_kind();
   bool answers() noexcept;
+  bool is_released_after(const std::exception_ptr& first);
   bool leaves_something();
   // Whether the statement before has failed because the server has undone the whole transaction. Says so until the next
   // one.

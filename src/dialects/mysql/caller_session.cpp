@@ -15,7 +15,7 @@ namespace {
 // what it says.
 constexpr const char* clocks = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), CONCAT(@@timestamp)";
 // Only outside of a transaction.
-constexpr const char* other_kind = "SET TRANSACTION READ WRITE";
+constexpr const char* set_access_mode = "SET TRANSACTION READ WRITE";
 // A statement that began longer ago, or, where SYSDATE() is NOW() (--sysdate-is-now), just now, is asked once more.
 constexpr std::int64_t suspicious_us = 20'000;
 
@@ -61,8 +61,8 @@ void TransactionConnection::check() {
   check_clock(field(2), field(3));
 }
 
-// What fails before anything has said so has no transaction to spoil if none was open before, as far as is known, nor
-// is behind it: a statement that failed earlier may have begun one.
+// If the very first statement fails, there is a transaction to spoil only if one was open before, as far as is known,
+// or is open now: a statement that failed earlier may have begun one.
 TextRow TransactionConnection::asked_first(const std::string& sql) {
   const bool open = connection_ != nullptr && is_open_by_itself(connection_);
   try {
@@ -80,8 +80,10 @@ TextRow TransactionConnection::asked_first(const std::string& sql) {
 // One that the server has just undone counts, and so it does where nobody can tell.
 bool TransactionConnection::is_open_behind_failure() noexcept {
   if (planted("failure_taken_for_open")) return true;
-  for (int i = 0; i < most_attempts; ++i) try {
-      if (i == 0 && was_undone()) return true;
+  bool told = false;
+  for (int i = 0; i < 2 * most_attempts; ++i) try {
+      if (!told && was_undone()) return true;
+      told = true;
       if (connection_ == nullptr) return proves_transaction();
       run("DO 1");
       return is_open_by_itself(connection_);
@@ -121,7 +123,7 @@ bool TransactionConnection::proves_transaction() {
     if (failed == nullptr && first) std::rethrow_exception(first);
     if (failed == nullptr) return true;
     if (!first) first = failed;
-    if (succeeds(other_kind)) throw_nothing_open(first, prove);
+    if (succeeds(set_access_mode)) throw_nothing_open(first, prove);
   }
   if (!answers()) std::rethrow_exception(first);
   return true;
@@ -131,7 +133,7 @@ bool TransactionConnection::proves_transaction() {
 bool TransactionConnection::keeps_its_kind() {
   std::exception_ptr first;
   for (int i = 0; i < most_attempts; ++i) {
-    const auto failed = thrown_by([&] { run(other_kind); });
+    const auto failed = thrown_by([&] { run(set_access_mode); });
     if (failed == nullptr && first) std::rethrow_exception(first);
     if (failed == nullptr) return false;
     if (!first) first = failed;

@@ -17,8 +17,11 @@ START TRANSACTION READ ONLY;
 ROLLBACK;
 
 -- name: settings()
--- In front of a script for people, whose client may have defaults under which it means something else, or commits nothing.
-SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', autocommit = 1;
+-- In front of a script for people, whose client may have defaults under which it means something else, or stores
+-- nothing.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', autocommit = 1,
+            sql_safe_updates = 0;
+SET SESSION TRANSACTION READ WRITE;
 
 -- name: set_timeouts(lock_ms, statement_ms)
 -- In whole seconds here, for metadata and rows. A statement's time is bounded by the client, and what it leaves behind

@@ -237,11 +237,13 @@ void ServerConnection::make_settings(Deadline deadline) {
 
 // A trigger that is made keeps the sql_mode for ever; and what is read of the catalog is not to be cut.
 void ServerConnection::make_settings_to_wait(Deadline deadline) {
-  make_settings(fmt::format("SET SESSION sql_mode = '{}', autocommit = 1, completion_type = 0, "
-                            "sql_select_limit = 18446744073709551615, group_concat_max_len = 1048576; "
-                            "SET SESSION TRANSACTION READ WRITE; {}",
-                            sql_mode, variables),
-                deadline);
+  make_settings(
+      fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
+                  "SET SESSION sql_mode = '{}', autocommit = 1, completion_type = 0, sql_safe_updates = 0, "
+                  "sql_big_selects = 1, sql_select_limit = 18446744073709551615, group_concat_max_len = 1048576; "
+                  "SET SESSION TRANSACTION READ WRITE; {}",
+                  sql_mode, variables),
+      deadline);
 }
 
 void ServerConnection::make_settings(const std::string& sql, Deadline deadline) {

@@ -5,9 +5,9 @@
 -- many rows a statement has changed, is no different for what a trigger writes.
 
 -- name: recording_parts(schema, lock, holder, lock_history, family, recorder)
--- What is there: 0, the table, with the number of parts that belong to it; 1, a part as it is made here; 2, one that is not,
--- or means something else in the sql_mode that it was made in, or was made for the same table in other letters (its name
--- comes from those) where the server does not tell them apart.
+-- What is there: 0, the table, with the number of parts that belong to it; 1, a part as it is made here; 2, one that is
+-- not, or means something else in the sql_mode that it was made in, or was made for the same table in other letters
+-- (its name comes from those) where the server does not tell them apart.
 -- And the statement that takes it away. The comment of the table is a part, made last and taken away first.
 SELECT 0, '', 4 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :lock_history
 UNION ALL
@@ -20,7 +20,8 @@ SELECT IF(LEFT(trigger_name, CHAR_LENGTH(:recorder)) = :recorder AND event_objec
   FROM information_schema.triggers
  WHERE trigger_schema = :schema
    AND (LEFT(trigger_name, CHAR_LENGTH(:family)) = :family
-        OR (@@lower_case_table_names <> 0 AND LEFT(trigger_name, 14) = 'dlock_history_' AND event_object_table IN (:lock, :holder)))
+        OR (@@lower_case_table_names <> 0 AND LEFT(trigger_name, 14) = 'dlock_history_'
+            AND event_object_table IN (:lock, :holder)))
  ORDER BY 2;
 
 -- name: recording_probe()

@@ -89,15 +89,15 @@ void TransactionConnection::check_runner() {
   };
   const auto first = thrown_by(prove);
   if (first == nullptr) return;
-  for (int i = 0; i < 2 * most_attempts; ++i) {
-    bool open = true;
-    if (thrown_by([&] { open = planted("failure_taken_for_none") ? false : one(begun_at) == one(begun_at); }) ==
-        nullptr) {
-      if (open) break;
-      throw_nothing_open(first, prove);
-    }
-  }
+  if (is_open_by_time() == false || planted("failure_taken_for_none")) throw_nothing_open(first, prove);
   std::rethrow_exception(first);
+}
+
+// Empty: the transaction has failed, or nobody answers.
+std::optional<bool> TransactionConnection::is_open_by_time() {
+  std::optional<bool> open;
+  for (int i = 0; i < 2 * most_attempts && !open; ++i) thrown_by([&] { open = one(begun_at) == one(begun_at); });
+  return open;
 }
 
 void TransactionConnection::check() {
@@ -321,8 +321,9 @@ void TransactionConnection::commit() {
       run(release);
     } catch (...) {
       const auto why = std::current_exception();
-      const bool lost = only_answer_was_lost(why);
-      if (!roll_back() || lost) std::rethrow_exception(why);
+      // What the server refuses fails the transaction.
+      const bool refused = is_open_by_time() != true;
+      if (!roll_back() || !refused) std::rethrow_exception(why);
       throw Failure(Cause::rejected, ended_early);
     }
     run("COMMIT");

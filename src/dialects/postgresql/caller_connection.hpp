@@ -41,6 +41,7 @@ class TransactionConnection final : public CallerConnection {
   // kept locked.
   TextRow in_savepoint(std::initializer_list<std::string_view> first, std::string_view sql, bool keep);
   void check_runner();
+  std::optional<bool> is_open_by_time();
   bool replaced() noexcept;
   std::string lock_timeout();
 

@@ -150,10 +150,8 @@ std::string TransactionConnection::where() noexcept {
 // With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
 void TransactionConnection::doom(const EndSession& end_session) noexcept {
   if (database_ != nullptr) return spoil(end_session);
-  roll_back();
-  try {
-    run("PRAGMA query_only = ON");
-  } catch (...) {}
+  for (int i = 0; i < most_attempts && !roll_back(); ++i) {}
+  for (int i = 0; i < most_attempts && !succeeds("PRAGMA query_only = ON"); ++i) {}
 }
 
 // What fails, and what ends a statement of these, can have the whole transaction undone, and what comes next would be

@@ -68,7 +68,7 @@ bool commits_by_itself(sqlite3* database) noexcept {
 }
 
 // Connections whose commit is refused by a hook. In a callback its connection must not be changed: the hooks stay.
-class Refused {
+class RefusedCommits {
  public:
   void add(sqlite3* database, bool open) {
     const MutexLock lock(mutex_);
@@ -94,8 +94,8 @@ class Refused {
   std::map<sqlite3*, bool> all_ GUARDED_BY(mutex_);  // and whether that is the one that is open
 };
 
-Refused& refused() {
-  static Refused* const all = new Refused;  // what ends late may still commit
+RefusedCommits& refused() {
+  static RefusedCommits* const all = new RefusedCommits;  // what ends late may still commit
   return *all;
 }
 
@@ -112,7 +112,12 @@ bool refuse_commit(sqlite3* database) noexcept {
 }
 
 void refuse_commit_by_hook(sqlite3* database, bool open) noexcept {
-  refused().add(database, open);
+  // Until it is noted whose, whoever it is.
+  sqlite3_commit_hook(
+      database, [](void*) { return 1; }, nullptr);
+  try {
+    refused().add(database, open);
+  } catch (...) { return; }
   sqlite3_commit_hook(
       database, [](void* which) { return refused().commit(static_cast<sqlite3*>(which)) ? 0 : 1; }, database);
   sqlite3_rollback_hook(

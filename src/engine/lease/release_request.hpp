@@ -14,7 +14,8 @@ struct ReleaseRequest {
   bool was_lost = false;  // before it was let go of
   Doubt unanswered{};     // an attempt to free it may have done so, or may do it yet
   Instant deadline{};
-  bool yields = false;  // it has gone round in this process for long enough: others are to have their turn
+  Instant trusted_until{};  // when it was left, for who may wait until its row is freed
+  bool yields = false;      // it has gone round in this process for long enough: others are to have their turn
   std::shared_ptr<Lease> unclaimed{};  // the next grant, where who waited for it has given up: it is to be released
 };
 

@@ -93,7 +93,8 @@ Released Releaser::after_release(const ReleaseRequest& request, const store::Lef
     context_.renewer.free_later({held->name(), held->owner(), {}, true, held->longest(), held->mode()});
   if (request.was_lost) return Released::was_lost;
   // Where there was nothing to free although it was ours when asked first, an attempt without an answer has freed it.
-  if (!left.was_there && !request.unanswered) {
+  const bool waited = request.trusted_until != Instant{} && BootClock::now() >= request.trusted_until;
+  if (!left.was_there && !request.unanswered && !waited) {
     context_.events->counters().lost.of(Loss::refused).add();
     context_.events->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
     return Released::was_lost;

@@ -37,8 +37,8 @@ class Releaser {
     std::function<Released(Duration)> finish{};
     bool locked = false;  // its row could not be had: to finish may take all of its time
   };
-  // Of what was left. Those that nobody in this process waits for are freed in one statement; a row that is locked
-  // holds up nobody else's.
+  // Frees the rows of leases that were left. Those that nobody in this process waits for are freed in one statement; a
+  // row that is locked holds up nobody else's.
   std::vector<Given> free_together(std::span<const ReleaseRequest> all, Duration timeout);
   // As release() does, in as few statements as possible; all of it takes at most `timeout`. In their order.
   std::vector<Released> release_each(std::span<const std::shared_ptr<Lease>> all, Duration timeout);

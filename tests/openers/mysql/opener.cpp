@@ -253,7 +253,8 @@ class DatabaseOnServer final : public ServerTestDatabase {
             "sql_select_limit = 1",
             "autocommit = 0",
             "completion_type = 1",
-            "tx_read_only = 1"};
+            "tx_read_only = 1",
+            "transaction_read_only = 1"};
   }
   void set_default(const std::string& setting, bool yes) override {
     const auto as_before = setting.substr(0, setting.find(' ')) + " = DEFAULT";
