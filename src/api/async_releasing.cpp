@@ -21,7 +21,7 @@ std::vector<Engine::Async::Release> Engine::Async::next_releases() {
   return batch;
 }
 
-// Who releases is out of it when this returns, whenever the row is freed.
+// Who releases is out of it when this returns, whenever the row is freed. Nothing is told on its thread.
 void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler) {
   {
     const MutexLock guard(mutex_, acquires_mutex);
@@ -35,7 +35,6 @@ void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<v
   if (!one.held->released() && !planted("released_later"))
     if (const auto end = one.held->core->leave(one.request)) one.held->is_released(*end);
   held = nullptr;
-  if (one.held->released()) return deliver(std::move(one.handler), one.held->what_became());
   {
     const MutexLock guard(mutex_, acquires_mutex);
     if (!closed_) {
@@ -56,7 +55,7 @@ void Engine::Async::give_back(std::vector<Release> batch) {
   for (auto& one : batch) {
     if (one.finish) {
       one.held->is_released(one.finish(timeout));
-    } else if (one.held->core == core_) {
+    } else if (!one.held->released() && one.held->core == core_) {
       requests.push_back(one.request);
       asked.push_back(&one);
     }
@@ -103,11 +102,12 @@ void Engine::Async::release_rest() noexcept {
 void Engine::Async::release_at_last(Release& one) noexcept {
   auto became = Released::unconfirmed;
   try {
-    became = one.finish ? one.finish(Duration{}) : one.held->core->free(one.request, Duration{});
+    if (one.finish) became = one.finish(Duration{});
+    else if (!one.held->released()) became = one.held->core->free(one.request, Duration{});
   } catch (const std::exception&) {  // out of memory: it ends with its lease
   }
-  one.held->is_released(became);
-  deliver(std::move(one.handler), became);
+  if (!one.held->released()) one.held->is_released(became);
+  deliver(std::move(one.handler), one.held->what_became());
 }
 
 }  // namespace v0

@@ -24,23 +24,16 @@ void Handlers::prepare() {
 void Handlers::post(std::function<void()> handler) noexcept {
   try {
     if (executor_) return executor_(std::move(handler));
-    {
-      const MutexLock guard(mutex);
-      if (!closing || running) {
-        posted_.push_back(std::move(handler));
-        changed.notify_all();
-        return;
-      }
-      if (is_too_late()) return;
-    }
-    handler();     // its thread has gone: what comes that late is run where it comes from
+    const MutexLock guard(mutex);
+    if (closing && !running) return;  // its thread has gone, and so may have what the handler uses
+    posted_.push_back(std::move(handler));
+    changed.notify_all();
   } catch (...) {  // the program's executor takes nothing, or there is no memory: the answer is lost
   }
 }
 
 void Handlers::finish_soon(Instant until) noexcept {
   finish(std::max(until, later(BootClock::now(), shortest_farewell)));
-  if (!is_here()) close(BootClock::now());
 }
 
 // What the program's handlers use may be gone with the engine.

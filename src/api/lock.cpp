@@ -189,8 +189,9 @@ void Lock::fence(TransactionRef transaction, const FenceOptions& options) {
 }
 
 void Lock::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
-  const auto core = kept().core;  // the work may let go of this Lock
-  core->in_transaction().with_fence({kept().held}, transaction, work, options);
+  const auto core = here().core;  // the work may let go of this Lock
+  engine::InTransaction::hear(transaction, options, [this] { check(); });
+  core->in_transaction().with_fence({grant_->held}, transaction, work, options);
 }
 
 std::string Lock::fence_sql() const {

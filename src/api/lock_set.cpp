@@ -158,7 +158,7 @@ void LockSet::fence(TransactionRef transaction, const FenceOptions& options) {
 
 void LockSet::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
   auto& handle = here();
-  check();
+  engine::InTransaction::hear(transaction, options, [this] { check(); });
   const auto core = handle.core;  // the work may let go of this set
   core->in_transaction().with_fence(handle.leases(), transaction, work, options);
 }

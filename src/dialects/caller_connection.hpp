@@ -120,6 +120,9 @@ class CallerConnection {
   // committed, nor where a snapshot that has grown old cannot write at all.
   virtual bool blind_to_new_rows() { return false; }
 
+  // Whether a lease that is taken here counts by a clock that the session may have stopped.
+  virtual bool counts_by_own_clock() { return false; }
+
   // Whether an attempt in vain may have left its row locked, or a snapshot behind which later ones fail: then nobody is
   // waited for after it.
   virtual bool tries_once() { return false; }

@@ -180,15 +180,13 @@ void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const Tra
   }
 }
 
-// Where one is open that was begun here, around this one, that one must not be committed either.
-void InTransaction::begin(store::CallerTransaction& caller, const TransactionRef& transaction,
-                          const FenceOptions& options) {
+void InTransaction::hear(const TransactionRef& transaction, const FenceOptions& options,
+                         const std::function<void()>& call) {
   try {
-    in_transaction([&] { caller.begin(context_.options.timeouts.request); });
+    call();
   } catch (...) {
-    if (auto* const begun = Begun::find(transaction);
-        begun != nullptr && options.doom && !planted("inner_begin_unheard"))
-      begun->spoil(std::current_exception());
+    auto* const begun = Begun::find(transaction);
+    if (begun != nullptr && options.doom && !planted("inner_begin_unheard")) begun->spoil(std::current_exception());
     throw;
   }
 }
@@ -206,7 +204,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
     try {
       std::optional<PausedRenewals> paused(std::in_place, context_.renewer, all, context_.options.timeouts.request);
       const auto asked = BootClock::now();  // a session's clock may stand still from then on
-      begin(*caller, transaction, options);
+      hear(transaction, options, [&] { in_transaction([&] { caller->begin(context_.options.timeouts.request); }); });
       try {
         std::vector<Duration> renewed;
         for (const auto& held : all) {

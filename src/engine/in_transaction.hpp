@@ -25,6 +25,8 @@ class InTransaction {
   // With `lease` a lease begins with its commit; without, the lock lasts as long as it does, and has no owner.
   LockInTransaction try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
                                 const LockOptions* lease);
+  // Whatever it throws keeps a transaction from being committed that with_fence has begun around it.
+  static void hear(const TransactionRef& transaction, const FenceOptions& options, const std::function<void()>& call);
   // Each of them, in their order. `gone`: the entries that ask have left, though others may hold on; they are refused.
   void fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
              const FenceOptions& options, bool gone);
@@ -34,7 +36,6 @@ class InTransaction {
 
  private:
   void put_rows_right_before();
-  void begin(store::CallerTransaction& caller, const TransactionRef& transaction, const FenceOptions& options);
   void prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
              bool gone);
 

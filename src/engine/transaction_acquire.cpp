@@ -133,7 +133,8 @@ void TransactionAcquire::check() {
 
 // The clock of its session may have stood still meanwhile, and a lease that was taken by it is over too early.
 void TransactionAcquire::check_again() {
-  if (BootClock::now() - checked_at_ > check_valid_for && !planted("waits_by_stopped_clock")) check();
+  if (!caller_->counts_by_own_clock() || planted("waits_by_stopped_clock")) return;
+  if (BootClock::now() - checked_at_ > check_valid_for) check();
 }
 
 bool TransactionAcquire::tries_once() {

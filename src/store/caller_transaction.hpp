@@ -44,6 +44,7 @@ class CallerTransaction {
   virtual bool sees(std::string_view name) = 0;
   // See dialects::CallerConnection.
   virtual bool catch_up(std::string_view position, Duration wait) = 0;
+  virtual bool counts_by_own_clock() = 0;
   virtual bool tries_once() = 0;
   virtual bool writes_alone() = 0;
   virtual Duration keep_alive() = 0;

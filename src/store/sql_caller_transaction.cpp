@@ -99,6 +99,7 @@ class SqlCallerTransaction final : public CallerTransaction {
     compare(false);  // what is no server of the cluster never gets there
     return false;
   }
+  bool counts_by_own_clock() override { return connection_->counts_by_own_clock(); }
   bool tries_once() override { return connection_->tries_once(); }
   bool writes_alone() override { return connection_->writes_alone(); }
   Duration keep_alive() override { return connection_->keep_alive(); }

@@ -531,6 +531,28 @@ TEST_CASE(
   CHECK(outer.valid());
 }
 
+TEST_CASE("the executor is called on threads of the engine, whatever becomes of a release") {
+  Database database;
+  const auto caller = std::this_thread::get_id();
+  std::atomic<bool> on_caller = false;
+  std::atomic<int> told = 0;
+  EngineOptions options;
+  options.executor = [&](const std::function<void()>& handler) {
+    if (std::this_thread::get_id() == caller) on_caller = true;
+    handler();
+  };
+  auto engine = database.engine(options);
+  const auto outer = engine.lock("job");
+  engine.async_release(engine.lock("job"),
+                       [&](Released released) { told += released == Released::still_held ? 1 : 0; });
+  auto over = engine.lock("over");
+  over.release();
+  engine.async_release(std::move(over), [&](Released released) { told += released == Released::freed ? 1 : 0; });
+  engine.async_release(engine.lock("held"), [&](Released released) { told += released == Released::freed ? 1 : 0; });
+  CHECK(eventually([&] { return told == 3; }));
+  CHECK_FALSE(on_caller);
+}
+
 TEST_CASE("readers and permits that are asked for behind each other come in as long as there is room") {
   EngineOptions patient;
   patient.polling = {.first = 1h, .longest = 1h};

@@ -209,6 +209,16 @@ TEST_CASE("a with_fence inside of another one is misuse, and nothing is committe
   CHECK(thrown.fault == Fault::misuse);
   CHECK(scene.stored() == 0);
   CHECK(second.valid());
+  // One that is over is refused before that.
+  second.release();
+  const auto over = thrown_by([&] {
+    scene.with_fence(true, [&] {
+      scene.caller.run("INSERT INTO app VALUES (1)");
+      CHECK(thrown_by([&] { second.with_fence(scene.caller.native(), [] {}); }).fault == Fault::lost);
+    });
+  });
+  CHECK(over.fault == Fault::lost);
+  CHECK(scene.stored() == 0);
 }
 
 TEST_CASE("a commit whose answer is lost is not run again") {

@@ -85,13 +85,12 @@ auto answered(Wait wait, bool also_in_doubt = true) {
     }
 }
 
-// Whether `call` was granted nothing. Where a transaction locks the whole database nobody can see what for, and is told
-// by a timeout.
+// Whether `call` was granted nothing: an attempt whose answer was lost is made again, since in a crowd one may come too
+// late. Where a transaction locks the whole database nobody can see what for, and is told by a timeout.
 template <class Call>
 bool granted_nothing(Call call) {
-  if (opener().server_database != nullptr) return !answered(call, false);
   try {
-    return !call();
+    return opener().server_database != nullptr ? !answered(call) : !call();
   } catch (const Error& error) {
     if (error.fault() != Fault::timeout) throw;
     return true;

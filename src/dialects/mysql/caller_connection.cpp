@@ -171,10 +171,10 @@ void TransactionConnection::doom(const EndSession& end_session) noexcept {
   if (answers()) return spoil(end_session);
   if (connection_ != nullptr) return end(connection_);
   if (!session_.empty()) try {
-      return end_session(session_);
+      end_session(session_);
     } catch (...) {  // it cannot be reached, or is over
     }
-  spoil(end_session);
+  spoil(end_session);  // where that was not to be had
 }
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
@@ -313,7 +313,7 @@ bool TransactionConnection::roll_back() noexcept {
     run("ROLLBACK AND NO CHAIN NO RELEASE");
     return true;
   } catch (...) {  // without its connection the transaction is over, too
-    return connection_ != nullptr && !answers();
+    return connection_ != nullptr && !is_alive(connection_);
   }
 }
 

@@ -44,6 +44,7 @@ class TransactionConnection final : public CallerConnection {
   bool fence(std::string_view sql, Duration wait, std::optional<Duration> idle_bound) override;
   bool catch_up(std::string_view position, Duration wait) override;
   std::optional<bool> is_at(std::string_view place) override;
+  bool counts_by_own_clock() override { return true; }
   bool asks_by_itself() const override { return false; }
   std::optional<TextRow> look(std::string_view sql) override;
   bool lacks_table() noexcept override;

@@ -28,8 +28,6 @@ unsigned status_of(MYSQL* connection) {
   return status;
 }
 
-bool is_alive(MYSQL* connection) { return connection->net.pvio != nullptr; }
-
 bool is_read(MYSQL* connection) {
   return connection->status == MYSQL_STATUS_READY && mysql_more_results(connection) == 0;
 }
@@ -56,6 +54,8 @@ TextRow ask(MYSQL* connection, std::string_view sql) {
   }
   return row;
 }
+
+bool is_alive(MYSQL* connection) noexcept { return connection->net.pvio != nullptr; }
 
 bool in_transaction(MYSQL* connection) { return (status_of(connection) & SERVER_STATUS_IN_TRANS) != 0; }
 

@@ -13,6 +13,9 @@ namespace dlock::dialects::mysql {
 // Runs a statement and reads its answer. Throws Failure.
 TextRow ask(MYSQL* connection, std::string_view sql);
 
+// As far as the client library knows.
+bool is_alive(MYSQL* connection) noexcept;
+
 // As the last answer has said. What fails does not say it.
 bool in_transaction(MYSQL* connection);
 bool commits_by_itself(MYSQL* connection);

@@ -296,11 +296,13 @@ TEST_CASE("in a caller's transaction a fence is two round trips at most, and a l
     work();
     return proxy.requests() - before;
   };
+  // Where a session has a clock of its own it is looked at again before and after a take that takes its time.
+  const bool looks = !database.server().stop_clock().empty();
   for (const auto& beginning : database.server().beginnings()) {
     INFO(beginning.name);
     caller.begin(beginning);
     CHECK(round_trips([&] { lock.fence(caller.native()); }) <= 2);
-    CHECK(round_trips([&] { CHECK(engine.try_lock_in(caller.native(), "taken")); }) <= 4);
+    CHECK(round_trips([&] { CHECK(engine.try_lock_in(caller.native(), "taken")); }) <= (looks ? 6 : 4));
     caller.run("COMMIT");
     // How many a runner makes of a statement is its own affair.
     int statements = 0;
@@ -310,7 +312,7 @@ TEST_CASE("in a caller's transaction a fence is two round trips at most, and a l
     lock.fence(counting);
     CHECK(std::exchange(statements, 0) <= 7);
     CHECK(engine.try_lock_in(counting, "taken"));
-    CHECK(statements <= 8);
+    CHECK(statements <= (looks ? 14 : 8));
     caller.run("COMMIT");
   }
 }
