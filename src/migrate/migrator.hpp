@@ -131,6 +131,7 @@ class TableMigrator {
   schema::Status surveyed(bool thorough, std::string_view role);
   // The versions that are in no history yet.
   void add_pending(schema::Status& status) const;
+  void add_lack_of_recorder(schema::Status& status);
   void open();
   // Where there is not even a database, the first write would make it.
   void open_for_dry_run();

@@ -1,6 +1,7 @@
 // What the migrator tells and writes nothing for: what is there, what a migration would send, and scripts for people.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
+#include "migrate/recording.hpp"
 #include "migrate/script_recorder.hpp"
 
 #include <dlock/error.hpp>
@@ -78,13 +79,28 @@ schema::Status TableMigrator::surveyed(bool thorough, std::string_view role) {
   if (!thorough || status.state != SchemaState::good || status.current > latest()) return status;
   const Reading reading(*history_);
   status.differences = differences_from(status.current);
-  if (status.differences.empty()) return status;
+  if (status.differences.empty()) {
+    add_lack_of_recorder(status);
+    return status;
+  }
   status.state = SchemaState::drift;
   status.message = fmt::format("the table {} is not what version {} should be: {}", shown(names), status.current,
                                fmt::join(status.differences, "; "));
   const bool mendable = differences_from(status.current, false).empty();
   status.hint = mendable ? hint_command("repair", table_) + " to make it anew" : "compare with \"dlock-migrate sql\"";
   return status;
+}
+
+// As it is after a copy of the tables without their triggers.
+void TableMigrator::add_lack_of_recorder(schema::Status& status) {
+  const auto& names = history_->names();
+  if (!history_->keeps_locks() || !lacks_recorder(*connection_, RecordingStatements(dialect_, names))) return;
+  status.state = SchemaState::drift;
+  status.differences.push_back(fmt::format("{}: the triggers on {} that write it are missing, or switched off",
+                                           names.lock_history(), names.lock));
+  status.message =
+      fmt::format("the history of the table {} is not written: {}", shown(names), status.differences.front());
+  status.hint = hint_command("history --apply", table_) + " to go on with it, or with --remove to have none";
 }
 
 void TableMigrator::add_pending(schema::Status& status) const {

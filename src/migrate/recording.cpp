@@ -56,6 +56,11 @@ dialects::WordFiller filler_of(const dialects::Dialect& dialect, const dialects:
   };
 }
 
+const Answer& run_on(dialects::Connection& connection, const dialects::Statement& statement,
+                     std::initializer_list<Argument> arguments) {
+  return connection.run(statement, {arguments.begin(), arguments.size()}, soon());
+}
+
 }  // namespace
 
 RecordingStatements::RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names)
@@ -81,6 +86,40 @@ std::string RecordingStatements::script(bool made) const {
   return written(
       fmt::format("each grant of the table {} that ends leaves a row in {}", names_.lock, names_.lock_history()),
       statements);
+}
+
+RecordingParts recording_parts(dialects::Connection& connection, const RecordingStatements& statements) {
+  const auto& names = statements.names();
+  const auto &holder = names.holder(), &history = names.lock_history(), &family = names.recorders();
+  const auto& rows = run_on(
+      connection, statements.at("recording_parts", {"schema", "lock", "holder", "lock_history", "family", "recorder"}),
+      {names.schema, names.lock, holder, history, family, statements.recorder()});
+  RecordingParts parts;
+  std::int64_t wanted = 0, found = 0;
+  bool as_made = true;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    const auto kind = rows.integer(i, 0);
+    auto drop = rows.text(i, 1);
+    parts.table = parts.table || kind == PartKind::the_table;
+    wanted += rows.integer(i, 2);
+    found += kind == PartKind::as_made ? 1 : 0;
+    if (kind != PartKind::the_table && kind != PartKind::as_made) {
+      as_made = false;
+      parts.others = parts.others || drop.find(statements.recorder()) == std::string::npos;
+    }
+    if (!drop.empty()) parts.drops.push_back(std::move(drop));
+  }
+  parts.complete = parts.table && found == wanted && as_made;
+  return parts;
+}
+
+bool lacks_recorder(dialects::Connection& connection, const RecordingStatements& statements) {
+  const auto parts = recording_parts(connection, statements);
+  if (!parts.table || parts.complete || parts.others) return false;
+  if (!statements.has("triggers_seen")) return true;
+  const auto& names = statements.names();
+  return run_on(connection, statements.at("triggers_seen", {"schema", "lock"}), {names.schema, names.lock})
+             .integer(0, 0) != 0;
 }
 
 // Ends with the connection, if not before.
@@ -139,22 +178,7 @@ void LockRecording::check_history_table() {
 }
 
 bool LockRecording::settled(bool made) {
-  const auto& names = statements_->names();
-  const auto holder = names.holder(), history = names.lock_history(), family = names.recorders();
-  const auto& rows = ask("recording_parts", {"schema", "lock", "holder", "lock_history", "family", "recorder"},
-                         {names.schema, names.lock, holder, history, family, statements_->recorder()});
-  parts_ = {};
-  std::int64_t wanted = 0, found = 0;
-  bool others = false;
-  for (std::size_t i = 0; i < rows.rows(); ++i) {
-    const auto kind = rows.integer(i, 0);
-    parts_.table = parts_.table || kind == PartKind::the_table;
-    wanted += rows.integer(i, 2);
-    found += kind == PartKind::as_made ? 1 : 0;
-    others = others || (kind != PartKind::the_table && kind != PartKind::as_made);
-    if (auto drop = rows.text(i, 1); !drop.empty()) parts_.drops.push_back(std::move(drop));
-  }
-  parts_.complete = parts_.table && found == wanted && !others;
+  parts_ = recording_parts(*connection_, *statements_);
   return made ? parts_.complete : !parts_.any();
 }
 

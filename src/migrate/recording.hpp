@@ -32,6 +32,20 @@ class RecordingStatements final : public TriggerStatements {
   const std::string recorder_;
 };
 
+// What there is of a history.
+struct RecordingParts {
+  bool table = false, complete = false;
+  bool others = false;             // some of it was made by other statements, such as another dlock's
+  std::vector<std::string> drops;  // the statements that take the triggers away
+  bool any() const noexcept { return table || !drops.empty(); }
+};
+// Fails: Failure.
+RecordingParts recording_parts(dialects::Connection& connection, const RecordingStatements& statements);
+
+// Whether there is a table of history into which the end of a grant writes nothing, or not everything. False where this
+// role may not see that.
+bool lacks_recorder(dialects::Connection& connection, const RecordingStatements& statements);
+
 // Makes the history of one lock table, with what writes it, or takes both away. Of the options it heeds the names, too.
 // Fails: also MigrationError if there is no lock table, or another table has the history's name.
 class LockRecording final : public TriggerChange {
@@ -39,13 +53,6 @@ class LockRecording final : public TriggerChange {
   using TriggerChange::TriggerChange;
 
  private:
-  // What is there.
-  struct Parts {
-    bool table = false, complete = false;
-    std::vector<std::string> drops;  // the statements that take the triggers away
-    bool any() const noexcept { return table || !drops.empty(); }
-  };
-
   // Keeps others out who do the same, where a transaction does not. Throws MigrationError if somebody else is at it.
   class Turn;
 
@@ -59,7 +66,7 @@ class LockRecording final : public TriggerChange {
 
   std::optional<RecordingStatements> statements_;
   Named table_;
-  Parts parts_;
+  RecordingParts parts_;
 };
 
 }  // namespace dlock::migrate

@@ -75,12 +75,12 @@ LockOptions renewed_often();
 // What a short wait answers. Its last look at the database may have 50 ms, and its first connection 250: too little on
 // a busy machine, and then once more.
 template <class Wait>
-auto answered(Wait wait, bool also_in_doubt = true) {
+auto answered(Wait wait) {
   for (const auto give_up = std::chrono::steady_clock::now() + far_longer();;) try {
       return wait();
     } catch (const Error& error) {
-      const bool late = error.fault() == Fault::timeout || error.fault() == Fault::unavailable ||
-                        (also_in_doubt && error.fault() == Fault::in_doubt);
+      const bool late =
+          error.fault() == Fault::timeout || error.fault() == Fault::unavailable || error.fault() == Fault::in_doubt;
       if (!late || slowness() == 1 || std::chrono::steady_clock::now() > give_up) throw;
     }
 }

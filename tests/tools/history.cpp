@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +89,37 @@ TEST_CASE(
     CHECK_FALSE(database.keeps(engine));
     CHECK(database.history({"--apply", "--remove"}).says("has no history"));
   }
+}
+
+TEST_CASE(
+    "check says of a history that nothing writes any more what it is and what to run, as after a copy without "
+    "triggers") {
+  Recorded database;
+  auto engine = database.engine();
+  CHECK(database.history({"--apply"}).code == 0);
+  CHECK(migrate({"check", "-u", database.url()}).code == 0);
+  std::istringstream removing(database.history({"--remove"}, "2>/dev/null </dev/null").out);
+  int dropped = 0;
+  for (std::string line; std::getline(removing, line);)
+    if (line.starts_with("DROP TRIGGER")) {
+      database.admin().run(line.substr(0, line.find(';')));
+      const auto told = migrate({"check", "-u", database.url()});
+      CHECK(told.code == 4);
+      CHECK_MESSAGE(told.says("resource_lock_history"), told.out);
+      CHECK_MESSAGE(told.says("dlock-migrate history --apply"), told.out);
+      ++dropped;
+    }
+  CHECK(dropped > 2);
+  CHECK_FALSE(database.keeps(engine));
+  CHECK(database.history({"--apply"}).code == 0);
+  CHECK(migrate({"check", "-u", database.url()}).code == 0);
+  CHECK(database.keeps(engine));
+  try {  // where a database knows that
+    database.admin().run("ALTER TABLE resource_lock_holder DISABLE TRIGGER USER");
+  } catch (const std::exception&) { return; }
+  CHECK(migrate({"check", "-u", database.url()}).code == 4);
+  CHECK(database.history({"--apply"}).code == 0);
+  CHECK(migrate({"check", "-u", database.url()}).code == 0);
 }
 
 TEST_CASE("dlock history lists the newest first, and says 3 of a lock without one and 7 where no history is kept") {

@@ -122,6 +122,17 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
+-- name: triggers_seen(schema, lock)
+-- Whether this role is shown triggers, as far as can be told: not if it may make them by a role that it was granted.
+SELECT EXISTS (SELECT * FROM information_schema.user_privileges p WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee)
+    OR EXISTS (SELECT * FROM information_schema.schema_privileges p
+                WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee AND :schema LIKE p.table_schema)
+    OR EXISTS (SELECT * FROM information_schema.table_privileges p
+                WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee AND p.table_schema = :schema AND p.table_name = :lock)
+  FROM (SELECT CONCAT('''', LEFT(u, CHAR_LENGTH(u) - CHAR_LENGTH(SUBSTRING_INDEX(u, '@', -1)) - 1), '''@''',
+                      SUBSTRING_INDEX(u, '@', -1), '''') AS grantee
+          FROM (SELECT CURRENT_USER() AS u) a) me;
+
 -- name: lock_history_there(schema, lock_history)
 -- Whether a history of the locks is kept (recording.sql): somebody else's table of that name is none.
 SELECT count(*) FROM information_schema.columns
