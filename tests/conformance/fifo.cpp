@@ -1,6 +1,7 @@
 // The promise that those who wait in turn are granted in the order in which they came.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/slowness.hpp"
 
 #include "store/waiter_table.hpp"
