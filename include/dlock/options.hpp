@@ -37,7 +37,7 @@ enum class Fairness {
 // How many may hold a name at one time. Those of one mode share it; who asks in another one waits until all are gone.
 enum class Mode {
   exclusive,  // one
-  shared,     // any number, as readers do. Who waits for the name exclusively comes before readers that come later
+  shared,     // any number, as readers do. Who waits for them exclusively comes before readers that come later
   permits,    // as many as there are permits for, as in a semaphore: see Semaphore
   node,       // the entries of one node: what Reentrance::node asks for. It is told (Holder::mode), and not chosen
 };

@@ -39,7 +39,7 @@ SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
  WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
    AND IF(l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner, h.expires_at,
@@ -124,7 +124,7 @@ SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
  WHERE f.name = '' AND :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
 SELECT m.gate,
@@ -202,7 +202,7 @@ SELECT h.owner,
 SET @dlock_now = {{now}};
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease),
        h.reopens_at = IF(:at_least = 0 OR l.mode = 'node', h.reopens_at, GREATEST(h.reopens_at, {{now}} + :at_least))
@@ -234,7 +234,7 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
 SET @dlock_now = {{now}};
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.owner = :new_owner, h.node = :node, h.label = :label, h.actor = :actor, h.lease_us = :lease,
        h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
@@ -306,7 +306,7 @@ SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AN
 -- is in already. Rows of earlier gates go or stay as where a gate is made by who comes in. The answer is its token.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name
    SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
@@ -333,7 +333,7 @@ SELECT COALESCE(h.token, -1) FROM {{lock}} l LEFT JOIN {{holder}} h ON h.name = 
 -- more after an answer that was lost: it is the holder already. The answer is its token.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
        LEFT JOIN {{holder}} x ON x.name = h.name AND x.gate = h.gate AND x.owner <> h.owner
                              AND GREATEST(x.expires_at, x.reopens_at) > {{now}}

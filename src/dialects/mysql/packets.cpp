@@ -145,7 +145,8 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
       if (usable_) query("ROLLBACK" + impatient, deadline);
     } catch (const Failure&) { usable_ = false; }
     // Its wait for a row is over.
-    if (failure.code() == "1969" && !done) throw Failure(Cause::locked, failure.what(), "1969");
+    if ((failure.code() == "1969" || failure.code() == "3024") && !done)
+      throw Failure(Cause::locked, failure.what(), failure.code());
     throw_from_packet(failure, done);
   }
 }

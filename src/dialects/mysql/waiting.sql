@@ -22,10 +22,11 @@ UPDATE {{lock}} SET wanted_until = 0
 -- transaction, which is that of the drawing then, and what is answered is read behind the COMMIT: the ticket, if it is
 -- live; -1 if there is none, and the drawing has to be repeated; and no row where the floor row is missing. A BEGIN would be
 -- that of a block of statements to a session in sql_mode=ORACLE.
--- A row that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
+-- A row that is locked elsewhere is waited for a moment, each its own way: who would not wait at all is never its turn where
+-- many others come and go.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 DO LAST_INSERT_ID(0);
 INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
 SELECT :name, f.token + 1, {{now}},
@@ -124,10 +125,10 @@ UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND tok
 -- name: chain(actor, owner)
 -- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
 -- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
--- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
--- an actor.
+-- came to. Those who have permits keep nobody waiting by themselves, and readers no reader, unless somebody else is in line, who
+-- waits for them. The thread is what waits and holds: the last 16 digits of an actor.
 WITH RECURSIVE live AS (
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, RIGHT(w.actor, 16) AS thread,
+  SELECT w.name, w.owner, w.actor, w.label, w.wants, w.ticket, w.since, RIGHT(w.actor, 16) AS thread,
          ROW_NUMBER() OVER (PARTITION BY RIGHT(w.actor, 16) ORDER BY w.since DESC, w.owner) AS place
     FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
    WHERE w.expires_at > {{now}} AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))),
@@ -138,7 +139,9 @@ holds AS (
     FROM live w JOIN {{lock}} l ON l.name = w.name
          LEFT JOIN {{holder}} h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > {{now}}
    WHERE l.owner IS NOT NULL AND l.expires_at > {{now}}
-     AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)),
+     AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)
+     AND (l.mode <> 'shared' OR w.wants <> 'shared'
+          OR EXISTS (SELECT 1 FROM live v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
 threads AS (
   SELECT RIGHT(:actor, 16) AS thread
   UNION

@@ -110,8 +110,8 @@ UPDATE {{lock}} SET actor = :actor::text WHERE name = :name::text AND owner = :o
 -- name: chain(actor, owner)
 -- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
 -- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
--- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
--- an actor.
+-- came to. Those who have permits keep nobody waiting by themselves, and readers no reader, unless somebody else is in line, who
+-- waits for them. The thread is what waits and holds: the last 16 digits of an actor.
 WITH RECURSIVE n AS MATERIALIZED (SELECT {{now}} AS now),
 live AS MATERIALIZED (
   SELECT w.*, right(w.actor, 16) AS thread,
@@ -129,7 +129,9 @@ holds AS (
                    UNION ALL
                   SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
                    WHERE l.mode IN ('shared', 'node') AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
-   WHERE l.owner IS NOT NULL AND l.expires_at > n.now),
+   WHERE l.owner IS NOT NULL AND l.expires_at > n.now
+     AND (l.mode <> 'shared' OR w.wants <> 'shared'
+          OR EXISTS (SELECT FROM live AS v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
 threads (thread) AS (
   SELECT right(:actor::text, 16)
   UNION

@@ -104,8 +104,8 @@ UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND tok
 -- name: chain(actor, owner)
 -- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
 -- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
--- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
--- an actor.
+-- came to. Those who have permits keep nobody waiting by themselves, and readers no reader, unless somebody else is in line, who
+-- waits for them. The thread is what waits and holds: the last 16 digits of an actor.
 WITH RECURSIVE t AS (SELECT {{now}} AS now),
 live AS MATERIALIZED (
   SELECT w.*, substr(w.actor, -16) AS thread,
@@ -119,7 +119,9 @@ holds AS MATERIALIZED (
     FROM t, live AS w JOIN {{lock}} AS l ON l.name = w.name
          LEFT JOIN {{holder}} AS h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
    WHERE l.owner IS NOT NULL AND l.expires_at > t.now
-     AND CASE WHEN w.thread = substr(:actor, -16) THEN w.owner = :owner AND w.actor = :actor ELSE w.place = 1 END),
+     AND CASE WHEN w.thread = substr(:actor, -16) THEN w.owner = :owner AND w.actor = :actor ELSE w.place = 1 END
+     AND (l.mode <> 'shared' OR w.wants <> 'shared'
+          OR EXISTS (SELECT 1 FROM live AS v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
 threads (thread) AS (
   SELECT substr(:actor, -16)
   UNION

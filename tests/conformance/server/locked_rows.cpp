@@ -2,13 +2,16 @@
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace dlock;
@@ -33,6 +36,34 @@ TEST_CASE("a try on a free lock whose row is locked is busy, soon") {
   CHECK(time.elapsed() < at_once);
   database->admin().unblock();
   CHECK(engine.try_lock("job").has_value());
+}
+
+TEST_CASE("a row that is locked for a moment is waited for, or where many come and go it would be nobody's turn") {
+  ServerDatabase database;
+  database->engine().try_lock("job").reset();
+  const auto table = database->table();
+  int counted = 0, drawn = 0;
+  CHECK(eventually([&] {
+    database->admin().block("job");
+    const Stopwatch locked;
+    auto drawing = std::async(std::launch::async, [&, owner = identity(counted + 1)] {
+      try {
+        return table->waiting().draw_ticket(
+            {"job", owner, "node", "label", {}, store::Wait::Discipline::fifo, 1min, std::nullopt}, soon());
+      } catch (const Failure& failure) {
+        if (failure.cause() != Cause::locked) throw;
+        return std::int64_t{};
+      }
+    });
+    std::this_thread::sleep_for(10ms);
+    database->admin().unblock();
+    const bool for_a_moment = locked.elapsed() < 30ms;
+    const bool has_one = drawing.get() > 0;
+    if (!for_a_moment) return false;
+    drawn += has_one ? 1 : 0;
+    return ++counted == 10;
+  }));
+  CHECK(drawn > 5);
 }
 
 TEST_CASE("other locks are granted, renewed and released at once while one row is locked") {
