@@ -217,6 +217,35 @@ TEST_CASE("a run that was told to end waits for what is left of the group before
   CHECK_FALSE(running(slow));
 }
 
+TEST_CASE("what a TERM reaches beside the command keeps the lock until it has tidied up, as long as that takes") {
+  Database database;
+  auto child =
+      dlock_at(database.url(), {"run", "job", "--", "sh", "-c",
+                                "sh -c 'trap \"sleep 2; exit 0\" TERM; echo $$; while :; do sleep 0.02; done'; :"});
+  const auto slow = next_pid(child);
+  const auto group = parent_of(slow);
+  child.signal(SIGTERM);
+  REQUIRE(eventually([&] { return !running(group); }));  // its shell is gone at once
+  CHECK(running(slow));
+  CHECK(database.admin().held() == 1);
+  CHECK(finish(child).code == 128 + SIGTERM);
+  CHECK_FALSE(running(slow));
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("what ignores an INT, as a shell's background does, keeps no run that has ended by it") {
+  Database database;
+  auto child = dlock_at(
+      database.url(),
+      {"run", "job", "--", "bash", "-c",
+       "sleep 60 >/dev/null 2>&1 & until grep -q \"SigIgn:.*6$\" /proc/$!/status; do :; done; echo $!; exec sleep 50"});
+  const auto left = next_pid(child);
+  child.signal(SIGINT);
+  CHECK(finish(child).code == 128 + SIGINT);
+  CHECK(running(left));
+  ::kill(left, SIGKILL);
+}
+
 TEST_CASE("the status file tells every outcome") {
   Database database;
   auto engine = database.engine();

@@ -80,10 +80,12 @@ TEST_CASE("a command reads from the terminal, and the shell has it again afterwa
 TEST_CASE("^C ends the command, not the run before it has given the lock back; ^D ends its input") {
   Database database;
   Shell shell(database);
-  shell.line(dlock_command + " run job -- cat; echo code-$?");
+  shell.line(dlock_command + " run job -- cat");
   shell.line("a line");
   REQUIRE(shell.shows("a line"));
   shell.pty.type("\x03");
+  REQUIRE(shell.shows("ready> "));
+  shell.line("echo code-$?");
   CHECK(shell.shows("code-130"));
   CHECK(eventually([&] { return database.admin().held() == 0; }));
   shell.line(dlock_command +
@@ -97,6 +99,59 @@ TEST_CASE("^C ends the command, not the run before it has given the lock back; ^
   REQUIRE(shell.shows("another line"));
   shell.pty.type("\x04");
   CHECK(shell.shows("code-0"));
+  shell.leave();
+}
+
+TEST_CASE("^C that ends the command ends the script around the run, too, as it would without a lock") {
+  Database database;
+  Shell shell(database);
+  for (const std::string script : {"%; echo next", "for i in 1 2 3; do %; done; echo next"}) {
+    INFO(script);
+    const auto at = script.find('%');
+    const auto body =
+        script.substr(0, at) + dlock_command + " run job -- sh -c \"echo begun; sleep 60\"" + script.substr(at + 1);
+    shell.line("sh -c '" + body + "'");
+    REQUIRE(shell.shows("begun"));
+    shell.pty.type("\x03");
+    REQUIRE(shell.shows("ready> "));
+    shell.line("echo code-$?");
+    CHECK(shell.shows("code-130"));
+    CHECK(shell.pty.screen().find("next") == std::string::npos);
+    CHECK(eventually([&] { return database.admin().held() == 0; }));
+  }
+  shell.leave();
+}
+
+TEST_CASE("who stands beside the run in a pipeline has the terminal while the command does not ask for it") {
+  Database database;
+  Shell shell(database);
+  // As a pager does it: what it reads is what the command writes, and its keys come from the terminal.
+  shell.line(dlock_command +
+             " run job -- sh -c 'echo begun; sleep 60' | sh -c 'read first; echo it-$first; "
+             "read key </dev/tty; echo key-$key; kill -TERM $(cat pid 2>/dev/null) 2>/dev/null; exit 0'");
+  REQUIRE(shell.shows("it-begun"));
+  shell.line("space");
+  CHECK(shell.shows("key-space"));
+  CHECK(database.admin().held() == 1);
+  shell.pty.type("\x03");
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
+  shell.leave();
+}
+
+TEST_CASE("after a command that was killed the terminal is as it was, whichever of its groups had it") {
+  Database database;
+  auto engine = database.engine();
+  Shell shell(database);
+  shell.line("sh -c '" + dlock_command + " run --ttl " + words(3s * slowness()) +
+             " -k 0.2s job -- bash --norc -i -c \"set -m; stty -icanon -echo; (trap : TERM; echo pid-$((40 + 2)); "
+             "sleep 60; sleep 60); :\"; "
+             "stty -a | grep -o -- \"-*icanon\"; read word; echo got-$word'");
+  REQUIRE(shell.shows("pid-42"));
+  CHECK(engine.force_release("job", engine.inspect("job")->token));
+  REQUIRE(shell.shows("icanon"));
+  CHECK(shell.pty.screen().find("-icanon\r\n") == std::string::npos);
+  shell.line("hello");
+  CHECK(shell.shows("got-hello"));
   shell.leave();
 }
 

@@ -297,9 +297,19 @@ int Single::not_the_holder(const std::optional<Holder>& row, Console& console) c
 int Single::renew(Engine& engine, Console& console) const {
   std::optional<Duration> lease;
   if (ttl_) lease = parse_ttl(*ttl_);
-  const auto row = owner() ? std::nullopt : engine.inspect(name_);
+  const auto row = engine.inspect(name_);
   const auto named = grant(row);
   if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(row, console);
+  if (row && row->mode == Mode::exclusive && Grant{row->token, row->owner} == *named) {
+    if (row->state == State::expired)
+      console.warning(
+          fmt::format("the lease of {} had been over for {}: it protected nothing in between, though nobody else "
+                      "was granted it",
+                      in_quotes(name_), shown(-row->left)));
+    else if (lease && row->left > *lease)
+      console.note(fmt::format("{} is not open to others sooner: the lease that it had ends in {}", in_quotes(name_),
+                               shown(row->left)));
+  }
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));
   return number(Exit::ok);
 }

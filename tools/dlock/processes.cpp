@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace dlock::tools::run {
 namespace {
@@ -49,6 +51,21 @@ Process read_process(pid_t pid) {
   return process;
 }
 
+// False also where it is gone.
+bool ignores(pid_t pid, int signal) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/status", pid);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 4096> text{};
+  const auto size = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  constexpr const char* title = "\nSigIgn:";
+  const char* const line = size > 0 ? std::strstr(text.data(), title) : nullptr;
+  if (line == nullptr) return false;
+  return (std::strtoull(line + std::strlen(title), nullptr, 16) >> (signal - 1) & 1U) != 0;
+}
+
 template <class See>
 void for_each_process(See see) {
   DIR* folder = ::opendir("/proc");
@@ -67,6 +84,24 @@ void for_each_process(See see) {
 bool group_lives(pid_t group) {
   bool found = false;
   for_each_process([&](const Process& process) { found = found || process.group == group; });
+  return found;
+}
+
+bool group_heeds(pid_t group, int signal) {
+  bool found = false;
+  for_each_process(
+      [&](const Process& process) { found = found || (process.group == group && !ignores(process.pid, signal)); });
+  return found;
+}
+
+bool has_peers() {
+  const pid_t own = ::getpgrp();
+  std::vector<pid_t> ancestors{::getpid()};
+  for (pid_t next = ::getppid(); next > 1; next = read_process(next).parent) ancestors.push_back(next);
+  bool found = false;
+  for_each_process([&](const Process& process) {
+    found = found || (process.group == own && std::ranges::find(ancestors, process.pid) == ancestors.end());
+  });
   return found;
 }
 

@@ -26,6 +26,8 @@ namespace {
 
 // How often a group is looked at whose first process is gone: nobody tells when the last one goes.
 constexpr Duration look_again = std::chrono::milliseconds{10};
+// And how often when that takes longer than this.
+constexpr Duration slow_end = std::chrono::seconds{1}, look_seldom = std::chrono::milliseconds{100};
 
 // What a renewal takes, on most days.
 constexpr Duration latency = std::chrono::milliseconds{5};
@@ -83,7 +85,10 @@ class Watch {
     }
     const bool end_all = killed_ || outcome_.lost || outcome_.overtime;
     child_.finish(end_all ? Child::Rest::killed : Child::Rest::left_alone);
-    if (killed_) terminal_.restore_modes();
+    if (killed_) {
+      terminal_.take_back_from_the_dead();
+      terminal_.restore_modes();
+    }
     return outcome_;
   }
 
@@ -106,9 +111,9 @@ class Watch {
       return;
     }
     if (!valid) {
-      if (!outcome_.lost) tell(rules_.lost_signal, moment);
+      if (!losing_) tell(rules_.lost_signal, moment);
       lose(lock, lock.loss() == Loss::forced ? "was released by force" : "is no longer ours");
-    } else if (!outcome_.lost && trusted_until_ - moment <= rules_.times.kill_after) {
+    } else if (!losing_ && trusted_until_ - moment <= rules_.times.kill_after) {
       tell(rules_.lost_signal, moment);
       lose(lock, "cannot be renewed");
     }
@@ -122,14 +127,16 @@ class Watch {
 
   // Once the child is reaped, only what came before counts; the rest of its group is no reason for another exit code.
   void lose(const Lock& lock, std::string_view why) {
-    if (outcome_.lost || reaped_) return;
+    if (losing_) return;
+    losing_ = true;
+    if (reaped_) return;
     outcome_.lost = true;
     console_.warning(fmt::format("the lock {} (token {}) {}: the command is ended", in_quotes(lock.name()),
                                  number(lock.token()), why));
   }
 
   void tell(int signal, Duration moment) {
-    if (reaped_) return;
+    if (reaped_ && told_ == 0) return;
     child_.signal(signal);
     if (signal != SIGKILL) child_.signal(SIGCONT);  // a stopped child hears nothing
     if (!kill_at_) kill_at_ = after(moment, rules_.times.kill_after);
@@ -167,13 +174,33 @@ class Watch {
         // The guardian may not have known of the last renewal; then it was all too late.
         if (const auto& lock = locks_.weakest(); !lock.valid() || (outcome_.child.at_deadline && !kill_at_))
           lose(lock, "was lost before the command had ended");
+        reaped_at_ = boot_now();
+        what_ended_it();
         reaped_ = true;
         terminal_.take_back(child_.group());
     }
   }
 
-  // A group that was told to end may be longer about it than its first process.
-  bool group_is_ending() const { return kill_at_ && !killed_ && child_.group_lives(); }
+  // Many a command goes on after a HUP or an INT, and ends of its own accord.
+  void what_ended_it() {
+    const auto& child = outcome_.child;
+    const bool typed = child.signal == SIGINT || child.signal == SIGQUIT;
+    if (told_ == 0 && typed && terminal_.is_of(child_.group())) outcome_.typed = told_ = child.signal;
+    if (told_ != SIGTERM && child.status != 128 + told_) told_ = 0;
+  }
+
+  // A group that was told to end may be longer about it than its first process: a shell is gone at once, and what it has
+  // started tidies up.
+  bool group_is_ending() {
+    if (killed_ || (!kill_at_ && told_ == 0)) return false;
+    const bool all = kill_at_ || told_ == SIGTERM;
+    if (!(all ? child_.group_lives() : child_.group_heeds(told_))) return false;
+    if (!kill_at_ && !said_ && boot_now() - reaped_at_ > slow_end) {
+      said_ = true;
+      console_.note("the command has ended; what is left of its process group was told to end, too, and is waited for");
+    }
+    return true;
+  }
 
   void child_stopped() {
     const int by = child_.stopped_by();
@@ -214,10 +241,10 @@ class Watch {
       const bool valid = locks_.weakest().valid();
       if (valid) at(trusted_until_);
       if (valid) at(next_look());
-      if (valid && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
+      if (valid && !losing_) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
-      if (rules_.max_runtime && !outcome_.overtime) at(after(started_, *rules_.max_runtime));
-      if (reaped_) at(boot_now() + look_again);
+      if (rules_.max_runtime && !outcome_.overtime && !reaped_) at(after(started_, *rules_.max_runtime));
+      if (reaped_) at(boot_now() + (boot_now() - reaped_at_ > slow_end ? look_seldom : look_again));
     }
     ring_at(timer_.get(), next);
   }
@@ -228,6 +255,8 @@ class Watch {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
       if (number == SIGTSTP || number == SIGCONT) stop_asked_ = number == SIGTSTP;
+      if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM)
+        if (told_ != SIGTERM) told_ = number;
       child_.signal(number);
     }
   }
@@ -245,6 +274,9 @@ class Watch {
   Duration trusted_until_ = started_;  // the last that was heard; renewals move it on
   std::optional<Duration> kill_at_;
   bool killed_ = false, reaped_ = false, yielding_ = false;
+  Duration reaped_at_{};
+  int told_ = 0;  // the signal to end that its group has had, from others than this process; 0: none
+  bool losing_ = false, said_ = false;
   bool stop_asked_ = false;  // by a SIGTSTP to this process, which has been passed on
 };
 

@@ -1,7 +1,10 @@
 // The system calls for the foreground of a terminal.
 #include "terminal.hpp"
 
+#include "processes.hpp"
+
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -16,8 +19,8 @@ Terminal::~Terminal() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool Terminal::to_be_given() const noexcept {
-  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+bool Terminal::to_be_given() const {
+  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp() && !has_peers();
 }
 
 bool Terminal::is_ours() const noexcept { return is_of(::getpgrp()); }
@@ -32,6 +35,12 @@ void Terminal::take_back(pid_t group) const noexcept {
   if (is_of(group)) ::tcsetpgrp(descriptor_, ::getpgrp());
 }
 
+void Terminal::take_back_from_the_dead() const {
+  if (descriptor_ < 0) return;
+  const auto group = ::tcgetpgrp(descriptor_);
+  if (group > 0 && !group_lives(group)) take_back(group);
+}
+
 void Terminal::restore_modes() const noexcept {
   if (known_ && is_ours()) ::tcsetattr(descriptor_, TCSADRAIN, &modes_);
 }
@@ -43,6 +52,17 @@ void stop_this_process(Stop stop) noexcept {
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::kill(stop == Stop::alone ? ::getpid() : 0, SIGTSTP);  // comes back when continued
   ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+}
+
+void end_as_typed(int signal) noexcept {
+  constexpr rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::kill(0, signal);
 }
 
 }  // namespace dlock::tools::run

@@ -15,8 +15,9 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Whether standard input is the terminal, and this process in its foreground.
-  bool to_be_given() const noexcept;
+  // Whether standard input is the terminal, this process in its foreground, and nobody beside it, who may want to read
+  // from it as well, such as a pager that reads what the command writes: then it is given to who asks first.
+  bool to_be_given() const;
   // Whether the process group of this process, or that one, is in the foreground.
   bool is_ours() const noexcept;
   bool is_of(pid_t group) const noexcept;
@@ -24,6 +25,8 @@ class Terminal {
   void give(pid_t group) const noexcept;
   // If that group has it: a shell that has put us into the background keeps it.
   void take_back(pid_t group) const noexcept;
+  // If a group has it of which nobody is left.
+  void take_back_from_the_dead() const;
   // As it was in the beginning, for after a command that had no time to tidy up.
   void restore_modes() const noexcept;
 
@@ -37,5 +40,9 @@ class Terminal {
 // process group). Needs SIGTSTP blocked in all threads.
 enum class Stop { alone, with_its_group };
 void stop_this_process(Stop stop) noexcept;
+
+// Ends this process by that signal, and whoever is in its group, as if it had been typed there: whoever has started this
+// process has heard nothing of it while the command had the terminal. Comes back where the signal ends nobody.
+void end_as_typed(int signal) noexcept;
 
 }  // namespace dlock::tools::run

@@ -108,11 +108,14 @@ Signals::Signals() {
   hangup_ignored_ = hangup.sa_handler == SIG_IGN;
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTOU})
+  for (const int number :
+       {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU})
     sigaddset(&set, number);
   if (!hangup_ignored_) sigaddset(&set, SIGHUP);
   ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-  sigdelset(&set, SIGTTOU);  // blocked, so that the terminal can be taken back from the background; never read
+  // Blocked, so that the terminal can be taken back from the background, and nobody beside this process stops it who
+  // wants to read from there; never read.
+  for (const int number : {SIGTTIN, SIGTTOU}) sigdelset(&set, number);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);  // if it were ignored, children would vanish without their status
   descriptor_ = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
