@@ -122,3 +122,31 @@ TEST_CASE("a lock whose holder is unknown by actor ends the chain") {
   database.admin().run("UPDATE resource_lock_waiter SET actor = '' WHERE owner = '" + ring.waiter(1).owner() + "'");
   CHECK(ring.waiter(0).chain().size() == 1);
 }
+
+TEST_CASE("readers of a name are in each other's way only where somebody in line between them wants it otherwise") {
+  Database database;
+  const auto table = database.table();
+  const auto thread = [](int number) { return "aaaaaaaaaaaaaaaa" + fmt::format("{:016x}", number); };
+  Hand inside(*table, 1, resource(0)), other(*table, 2, resource(1));
+  REQUIRE(inside.reading().acting(thread(1)).barge());
+  REQUIRE(other.acting(thread(2)).barge());
+  Hand waits(*table, 3, resource(1)), reader(*table, 4, resource(0));
+  waits.acting(thread(1)).add();
+  reader.reading().acting(thread(2)).add();  // kept out for a moment, as by a transaction that has the row
+  CHECK(reader.chain().empty());
+  CHECK(waits.chain().size() == 1);
+  Hand next(*table, 5, resource(0));
+  next.reading().acting(thread(3)).draw_ticket();
+  CHECK(reader.chain().empty());
+  Hand writer(*table, 6, resource(0));
+  writer.acting(thread(4)).draw_ticket();
+  CHECK(reader.chain().size() == 2);
+  CHECK(waits.chain().size() == 2);
+  CHECK(writer.chain().size() == 3);
+  writer.remove();
+  CHECK(reader.chain().empty());
+  writer.wanting(1, 2).draw_ticket();
+  CHECK(reader.chain().size() == 2);
+  for (auto* each : {&waits, &reader, &next, &writer}) each->remove();
+  for (auto* each : {&inside, &other}) each->release();
+}

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dlock;
@@ -19,6 +20,25 @@ namespace {
 std::string first_line(const Ran& ran) { return ran.out.substr(0, ran.out.find('\n')); }
 
 }  // namespace
+
+TEST_CASE("a renewal says that the lease had been over, and that a shorter one opens the lock to nobody sooner") {
+  Database database;
+  const auto url = database.url();
+  const auto both = first_line(dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "1h"}));
+  const auto shorter = dlock_tool(url, {"renew", "deploy", "--token", both, "--ttl", "1m"});
+  CHECK(shorter.code == 0);
+  CHECK_MESSAGE(shorter.says("is not open to others sooner: the lease that it had ends in 59m"), shorter.out);
+  const auto longer = dlock_tool(url, {"renew", "deploy", "--token", both, "--ttl", "2h"});
+  CHECK_MESSAGE((longer.code == 0 && longer.out.empty()), longer.out);
+  database.admin().expire("deploy");
+  for (const auto& [token, ends] : {std::pair{both, true}, {both.substr(0, both.find(' ')), false}}) {
+    const auto late = dlock_tool(url, {"renew", "deploy", "--token", token, "--ttl", "1h"});
+    CHECK(late.code == 0);
+    CHECK_MESSAGE(late.says("the lease of \"deploy\" had been over for "), late.out);
+    if (ends) database.admin().expire("deploy");
+  }
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", both}).code == 0);
+}
 
 TEST_CASE("acquire, renew and release go by the token, and by the owner where it is said") {
   Database database;
