@@ -118,7 +118,9 @@ bool lacks_recorder(dialects::Connection& connection, const RecordingStatements&
   if (!parts.table || parts.complete || parts.others) return false;
   if (!statements.has("triggers_seen")) return true;
   const auto& names = statements.names();
-  return run_on(connection, statements.at("triggers_seen", {"schema", "lock"}), {names.schema, names.lock})
+  const auto holder = names.holder();
+  return run_on(connection, statements.at("triggers_seen", {"schema", "lock", "holder"}),
+                {names.schema, names.lock, holder})
              .integer(0, 0) != 0;
 }
 

@@ -6,6 +6,7 @@
 #include "support/json.hpp"
 #include "support/paths.hpp"
 #include "support/slowness.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -219,17 +220,39 @@ TEST_CASE("a run that was told to end waits for what is left of the group before
 
 TEST_CASE("what a TERM reaches beside the command keeps the lock until it has tidied up, as long as that takes") {
   Database database;
+  const TemporaryFolder folder;
+  const auto tidy = folder.path() + "/tidy";
   auto child =
       dlock_at(database.url(), {"run", "job", "--", "sh", "-c",
-                                "sh -c 'trap \"sleep 2; exit 0\" TERM; echo $$; while :; do sleep 0.02; done'; :"});
+                                "sh -c 'trap \"until test -e " + tidy +
+                                    "; do sleep 0.02; done; exit 0\" TERM; echo $$; while :; do sleep 0.02; done'; :"});
   const auto slow = next_pid(child);
-  const auto group = parent_of(slow);
+  const auto shell = parent_of(slow);
   child.signal(SIGTERM);
-  REQUIRE(eventually([&] { return !running(group); }));  // its shell is gone at once
-  CHECK(running(slow));
-  CHECK(database.admin().held() == 1);
+  REQUIRE(eventually([&] { return !running(shell); }));  // it is gone at once
+  for (int i = 0; i < 20; ++i) {
+    CHECK(running(slow));
+    CHECK(database.admin().held() == 1);
+  }
+  std::ofstream(tidy) << "now";
   CHECK(finish(child).code == 128 + SIGTERM);
   CHECK_FALSE(running(slow));
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("who was stopped hears the TERM, too, and who does not heed it is killed when the run has taken too long") {
+  Database database;
+  auto stopped = dlock_at(database.url(), {"run", "job", "--", "sh", "-c", "sleep 60 & kill -STOP $!; echo $!; wait"});
+  const auto sleeper = next_pid(stopped);
+  stopped.signal(SIGTERM);
+  CHECK(finish(stopped).code == 128 + SIGTERM);
+  CHECK_FALSE(running(sleeper));
+  auto deaf = dlock_at(database.url(), {"run", "--max-runtime", words(2s * slowness()), "-k", "0.2s", "job", "--", "sh",
+                                        "-c", "sh -c 'trap \"\" TERM; echo $$; exec sleep 60' & wait"});
+  const auto ignoring = next_pid(deaf);
+  deaf.signal(SIGTERM);
+  CHECK(finish(deaf).code == 128 + SIGTERM);
+  CHECK_FALSE(running(ignoring));
   CHECK(database.admin().held() == 0);
 }
 

@@ -105,12 +105,13 @@ TEST_CASE("^C ends the command, not the run before it has given the lock back; ^
 TEST_CASE("^C that ends the command ends the script around the run, too, as it would without a lock") {
   Database database;
   Shell shell(database);
-  for (const std::string script : {"%; echo next", "for i in 1 2 3; do %; done; echo next"}) {
+  for (const std::string script :
+       {"%; echo next", "for i in 1 2 3; do %; done; echo next", "% </dev/null; echo next"}) {
     INFO(script);
     const auto at = script.find('%');
-    const auto body =
-        script.substr(0, at) + dlock_command + " run job -- sh -c \"echo begun; sleep 60\"" + script.substr(at + 1);
-    shell.line("sh -c '" + body + "'");
+    const auto body = script.substr(0, at) + dlock_command + " run job -- sh -c \"echo begun; exec sleep 60\"" +
+                      script.substr(at + 1);
+    shell.line("bash -c '" + body + "'");
     REQUIRE(shell.shows("begun"));
     shell.pty.type("\x03");
     REQUIRE(shell.shows("ready> "));
@@ -122,19 +123,28 @@ TEST_CASE("^C that ends the command ends the script around the run, too, as it w
   shell.leave();
 }
 
-TEST_CASE("who stands beside the run in a pipeline has the terminal while the command does not ask for it") {
+TEST_CASE("what is left of a command that was told to end can be stopped, and can read from the terminal") {
   Database database;
   Shell shell(database);
-  // As a pager does it: what it reads is what the command writes, and its keys come from the terminal.
   shell.line(dlock_command +
-             " run job -- sh -c 'echo begun; sleep 60' | sh -c 'read first; echo it-$first; "
-             "read key </dev/tty; echo key-$key; kill -TERM $(cat pid 2>/dev/null) 2>/dev/null; exit 0'");
-  REQUIRE(shell.shows("it-begun"));
-  shell.line("space");
-  CHECK(shell.shows("key-space"));
-  CHECK(database.admin().held() == 1);
-  shell.pty.type("\x03");
-  CHECK(eventually([&] { return database.admin().held() == 0; }));
+             " run job -- bash -c '(trap \"read word </dev/tty; echo got-\\$word; exit\" TERM; "
+             "echo pids $BASHPID $PPID.; while :; do sleep 0.02; done) & wait'");
+  const auto [rest, guardian] = shell.pids();
+  const auto run = parent_of(guardian), command = parent_of(rest);
+  REQUIRE((run > 1 && command > 1));
+  ::kill(run, SIGTERM);
+  REQUIRE(eventually([&] { return !running(command); }));
+  shell.pty.type("\x1a");
+  REQUIRE(shell.shows("Stopped"));
+  CHECK(eventually([&] { return stopped(rest); }));
+  shell.line("fg");
+  REQUIRE(eventually([&] { return !stopped(rest); }));
+  shell.line("hello");
+  CHECK(shell.shows("got-hello"));
+  REQUIRE(shell.shows("ready> "));
+  shell.line("echo code-$?");
+  CHECK(shell.shows("code-143"));
+  CHECK(database.admin().held() == 0);
   shell.leave();
 }
 

@@ -44,6 +44,7 @@ class Child {
   bool group_lives() const;
   // The same without those who ignore that signal.
   bool group_heeds(int signal) const;
+  bool group_is_stopped() const;
 
   // Readable when look() has a change to tell.
   int reports() const noexcept { return reports_; }

@@ -108,7 +108,7 @@ class LockedRun {
       // The engine would wait for what it still has under way. All is said, and the lease ends by itself.
       if (unconfirmed_) {
         std::fflush(nullptr);
-        if (typed_ != 0) end_as_typed(typed_);
+        if (typed_.typed != 0) end_as_typed(typed_.typed, typed_.heard);
         ::_exit(code);
       }
       return code;
@@ -123,8 +123,8 @@ class LockedRun {
     }
   }
 
-  // The signal that came from the terminal and has ended the command; 0: none has.
-  int typed() const noexcept { return typed_; }
+  // Of what has come from the terminal, if that has ended the command.
+  const Outcome& typed() const noexcept { return typed_; }
 
  private:
   int done(int code) {
@@ -216,7 +216,7 @@ class LockedRun {
     started_ = true;
     if (in_foreground) terminal.give(child_.group());
     const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
-    typed_ = outcome.lost ? 0 : outcome.typed;
+    if (!outcome.lost && !outcome.overtime) typed_ = outcome;
     unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
     if (outcome.lost)
       locks_.reset();    // there may be nothing to release, and nobody to ask: takes the time of one request at most
@@ -260,7 +260,7 @@ class LockedRun {
   std::optional<Engine> engine_;
   std::optional<HeldLocks> locks_;
   bool started_ = false, unconfirmed_ = false;
-  int typed_ = 0;
+  Outcome typed_;
   Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };
 
@@ -268,13 +268,14 @@ class LockedRun {
 
 int follow(Plan plan, const StatusFile& status_file, Console& console) {
   plan.engine.observer = [&console](const Event& event) { tell(event, console); };
-  int code = 0, typed = 0;
+  int code = 0;
+  Outcome typed;
   {
     LockedRun run(plan, status_file, console);
     code = run.run();
     typed = run.typed();
   }
-  if (typed != 0) end_as_typed(typed);
+  if (typed.typed != 0) end_as_typed(typed.typed, typed.heard);
   return code;
 }
 

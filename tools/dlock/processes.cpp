@@ -7,15 +7,15 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace dlock::tools::run {
 namespace {
@@ -24,7 +24,7 @@ constexpr int look_again_ms = 2;
 
 struct Process {
   pid_t pid = 0, parent = 0, group = 0, session = 0;
-  bool alive = false;
+  bool alive = false, stopped = false;
 };
 
 // Empty (pid 0) if it is gone.
@@ -47,23 +47,19 @@ Process read_process(pid_t pid) {
                   &process.parent, &process.group, &process.session, &threads) != 5)
     return {};
   process.pid = pid;
+  process.stopped = state == 'T';
   process.alive = (state != 'Z' && state != 'X') || threads > 1;  // a first thread may end before the others
   return process;
 }
 
 // False also where it is gone.
 bool ignores(pid_t pid, int signal) {
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/status", pid);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::array<char, 4096> text{};
-  const auto size = ::read(file, text.data(), text.size() - 1);
-  ::close(file);
-  constexpr const char* title = "\nSigIgn:";
-  const char* const line = size > 0 ? std::strstr(text.data(), title) : nullptr;
-  if (line == nullptr) return false;
-  return (std::strtoull(line + std::strlen(title), nullptr, 16) >> (signal - 1) & 1U) != 0;
+  constexpr std::string_view title = "SigIgn:";
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(title))
+      return (std::strtoull(line.c_str() + title.size(), nullptr, 16) >> (signal - 1) & 1U) != 0;
+  return false;
 }
 
 template <class See>
@@ -94,14 +90,9 @@ bool group_heeds(pid_t group, int signal) {
   return found;
 }
 
-bool has_peers() {
-  const pid_t own = ::getpgrp();
-  std::vector<pid_t> ancestors{::getpid()};
-  for (pid_t next = ::getppid(); next > 1; next = read_process(next).parent) ancestors.push_back(next);
+bool group_is_stopped(pid_t group) {
   bool found = false;
-  for_each_process([&](const Process& process) {
-    found = found || (process.group == own && std::ranges::find(ancestors, process.pid) == ancestors.end());
-  });
+  for_each_process([&](const Process& process) { found = found || (process.group == group && process.stopped); });
   return found;
 }
 

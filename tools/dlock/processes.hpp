@@ -11,8 +11,8 @@ bool group_lives(pid_t group);
 // Whether one is left that does not ignore `signal`: what runs in the background is started so that it ignores what a
 // person types to end what runs in front (a shell's "&"), or the end of the terminal (nohup).
 bool group_heeds(pid_t group, int signal);
-// Whether there are others in this process's own group than those who have started it: as in a pipeline.
-bool has_peers();
+// Whether one is left that is stopped.
+bool group_is_stopped(pid_t group);
 
 // Kills that group, and whatever the calling process has as children in its own session: with PR_SET_CHILD_SUBREAPER
 // these are, one generation after the other, all processes that descend from it, whatever group they moved to. Comes

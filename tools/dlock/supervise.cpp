@@ -70,6 +70,7 @@ class Watch {
       heed_clock();  // before anything else, so that after a stop of this process what is overdue comes first
       look_after_child();
       if (reaped_ && !group_is_ending()) break;
+      if (reaped_) look_after_rest();
       if (rules_.yield_signal) heed_those_who_wait();
       arm();
       // Without a guardian the command's end comes as SIGCHLD.
@@ -83,6 +84,7 @@ class Watch {
       listener_.drain();
       pass_signals_on();
     }
+    terminal_.take_back(child_.group());
     const bool end_all = killed_ || outcome_.lost || outcome_.overtime;
     child_.finish(end_all ? Child::Rest::killed : Child::Rest::left_alone);
     if (killed_) {
@@ -117,8 +119,9 @@ class Watch {
       tell(rules_.lost_signal, moment);
       lose(lock, "cannot be renewed");
     }
-    if (rules_.max_runtime && !outcome_.overtime && !reaped_ && moment >= after(started_, *rules_.max_runtime)) {
-      outcome_.overtime = true;
+    if (rules_.max_runtime && !overran_ && (!reaped_ || told_ != 0) && moment >= after(started_, *rules_.max_runtime)) {
+      overran_ = true;
+      outcome_.overtime = !reaped_;
       tell(SIGTERM, moment);
       console_.note(fmt::format("the command has run for {}: it is ended (--max-runtime)", shown(*rules_.max_runtime)));
     }
@@ -171,22 +174,39 @@ class Watch {
       case Child::Change::stopped: child_stopped(); return;
       case Child::Change::ended:
         outcome_.child = child_.ended();
+        pass_signals_on();  // that came first, and may have ended it
         // The guardian may not have known of the last renewal; then it was all too late.
         if (const auto& lock = locks_.weakest(); !lock.valid() || (outcome_.child.at_deadline && !kill_at_))
           lose(lock, "was lost before the command had ended");
         reaped_at_ = boot_now();
         what_ended_it();
         reaped_ = true;
+        if (told_ != 0) child_.signal(SIGCONT);  // who is stopped has heard nothing yet
         terminal_.take_back(child_.group());
     }
+  }
+
+  // Nobody tells what becomes of the others of its group: that they were stopped by ^Z, or because they want the terminal.
+  void look_after_rest() {
+    if (!child_.group_is_stopped()) return;
+    if (terminal_.is_of(child_.group())) {
+      terminal_.take_back(child_.group());
+      stop_this_process(Stop::with_its_group);
+      heed_clock();
+    }
+    if (killed_ || !terminal_.is_ours()) return;
+    terminal_.give(child_.group());
+    child_.signal(SIGCONT);
   }
 
   // Many a command goes on after a HUP or an INT, and ends of its own accord.
   void what_ended_it() {
     const auto& child = outcome_.child;
-    const bool typed = child.signal == SIGINT || child.signal == SIGQUIT;
-    if (told_ == 0 && typed && terminal_.is_of(child_.group())) outcome_.typed = told_ = child.signal;
-    if (told_ != SIGTERM && child.status != 128 + told_) told_ = 0;
+    const int by = child.status - 128;
+    if (told_ == 0 && (by == SIGINT || by == SIGQUIT) && terminal_.is_of(child_.group())) told_ = typed_ = by;
+    else if (typed_ != 0) outcome_.heard = Heard::by_its_group;
+    if (child.signal != 0 && child.signal == typed_) outcome_.typed = typed_;
+    if (told_ != SIGTERM && by != told_) told_ = 0;
   }
 
   // A group that was told to end may be longer about it than its first process: a shell is gone at once, and what it has
@@ -243,7 +263,7 @@ class Watch {
       if (valid) at(next_look());
       if (valid && !losing_) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
-      if (rules_.max_runtime && !outcome_.overtime && !reaped_) at(after(started_, *rules_.max_runtime));
+      if (rules_.max_runtime && !overran_ && (!reaped_ || told_ != 0)) at(after(started_, *rules_.max_runtime));
       if (reaped_) at(boot_now() + (boot_now() - reaped_at_ > slow_end ? look_seldom : look_again));
     }
     ring_at(timer_.get(), next);
@@ -257,7 +277,14 @@ class Watch {
       if (number == SIGTSTP || number == SIGCONT) stop_asked_ = number == SIGTSTP;
       if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM)
         if (told_ != SIGTERM) told_ = number;
+      if ((number == SIGINT || number == SIGQUIT) && info.ssi_code == SI_KERNEL) typed_ = number;
       child_.signal(number);
+      if (!reaped_) continue;
+      if (number == SIGTSTP) {
+        stop_this_process(Stop::alone);
+        heed_clock();
+      }
+      if (number == SIGTSTP || told_ == number) child_.signal(SIGCONT);  // and nobody else would continue them
     }
   }
 
@@ -275,8 +302,9 @@ class Watch {
   std::optional<Duration> kill_at_;
   bool killed_ = false, reaped_ = false, yielding_ = false;
   Duration reaped_at_{};
-  int told_ = 0;  // the signal to end that its group has had, from others than this process; 0: none
-  bool losing_ = false, said_ = false;
+  int told_ = 0;   // the signal to end that its group has had, from others than this process; 0: none
+  int typed_ = 0;  // of those a SIGINT or SIGQUIT that came from the terminal
+  bool losing_ = false, overran_ = false, said_ = false;
   bool stop_asked_ = false;  // by a SIGTSTP to this process, which has been passed on
 };
 

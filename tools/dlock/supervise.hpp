@@ -25,6 +25,7 @@ struct Outcome {
   bool lost = false;      // detected before the child was reaped, or it was reaped after the hard deadline
   bool overtime = false;  // ended because of max_runtime
   int typed = 0;          // SIGINT or SIGQUIT, where it came from the terminal and has ended the command
+  Heard heard = Heard::by_the_command;
 };
 
 // Until the child has been reaped: passes signals on, and ends the child when a lock is lost or its time is up.

@@ -19,8 +19,8 @@ Terminal::~Terminal() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool Terminal::to_be_given() const {
-  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp() && !has_peers();
+bool Terminal::to_be_given() const noexcept {
+  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
 }
 
 bool Terminal::is_ours() const noexcept { return is_of(::getpgrp()); }
@@ -54,7 +54,7 @@ void stop_this_process(Stop stop) noexcept {
   ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
 }
 
-void end_as_typed(int signal) noexcept {
+void end_as_typed(int signal, Heard heard) noexcept {
   constexpr rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   ::signal(signal, SIG_DFL);
@@ -62,7 +62,7 @@ void end_as_typed(int signal) noexcept {
   sigemptyset(&only);
   sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-  ::kill(0, signal);
+  ::kill(heard == Heard::by_the_command ? 0 : ::getpid(), signal);
 }
 
 }  // namespace dlock::tools::run

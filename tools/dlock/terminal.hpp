@@ -15,9 +15,8 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Whether standard input is the terminal, this process in its foreground, and nobody beside it, who may want to read
-  // from it as well, such as a pager that reads what the command writes: then it is given to who asks first.
-  bool to_be_given() const;
+  // Whether standard input is the terminal, and this process in its foreground.
+  bool to_be_given() const noexcept;
   // Whether the process group of this process, or that one, is in the foreground.
   bool is_ours() const noexcept;
   bool is_of(pid_t group) const noexcept;
@@ -41,8 +40,9 @@ class Terminal {
 enum class Stop { alone, with_its_group };
 void stop_this_process(Stop stop) noexcept;
 
-// Ends this process by that signal, and whoever is in its group, as if it had been typed there: whoever has started this
-// process has heard nothing of it while the command had the terminal. Comes back where the signal ends nobody.
-void end_as_typed(int signal) noexcept;
+// Ends this process by that signal, so that whoever has started it knows that it was typed; and all of its group, where
+// they have heard nothing of it because the command had the terminal. Comes back where the signal ends nobody.
+enum class Heard { by_its_group, by_the_command };
+void end_as_typed(int signal, Heard heard) noexcept;
 
 }  // namespace dlock::tools::run

@@ -9,7 +9,7 @@
 -- The entries of a node have its token, the gate's: to others they are one holder. Its at-least time is the gate's as well,
 -- and its metadata is written there too.
 --
--- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
+-- A gate that is locked elsewhere is waited for a moment.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT, where it is told from what
 -- could not be done: -1 is to be repeated. A lease that was there before proves nothing: it has to end late enough. See

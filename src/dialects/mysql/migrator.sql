@@ -122,13 +122,14 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
--- name: triggers_seen(schema, lock)
+-- name: triggers_seen(schema, lock, holder)
 -- Whether this role is shown triggers, as far as can be told: not if it may make them by a role that it was granted.
 SELECT EXISTS (SELECT * FROM information_schema.user_privileges p WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee)
     OR EXISTS (SELECT * FROM information_schema.schema_privileges p
                 WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee AND :schema LIKE p.table_schema)
-    OR EXISTS (SELECT * FROM information_schema.table_privileges p
-                WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee AND p.table_schema = :schema AND p.table_name = :lock)
+    OR (SELECT COUNT(*) FROM information_schema.table_privileges p
+         WHERE p.privilege_type = 'TRIGGER' AND p.grantee = me.grantee AND p.table_schema = :schema
+           AND p.table_name IN (:lock, :holder)) = 2
   FROM (SELECT CONCAT('''', LEFT(u, CHAR_LENGTH(u) - CHAR_LENGTH(SUBSTRING_INDEX(u, '@', -1)) - 1), '''@''',
                       SUBSTRING_INDEX(u, '@', -1), '''') AS grantee
           FROM (SELECT CURRENT_USER() AS u) a) me;
