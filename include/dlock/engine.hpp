@@ -68,8 +68,8 @@ class DLOCK_EXPORT Engine {
   // woken by a release (see docs/protocol.md), by the end of the lease, and by looking at intervals. A
   // release hands the lock over to the first of its own engine, within EngineOptions::hand_overs.in_a_row.
   // Fairness in <dlock/options.hpp> says who comes first among processes. A deadlock among waiters that hold locks ends
-  // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle. What is not seen:
-  // docs/cpp.md, Deadlocks.
+  // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle. What is not
+  // seen: docs/cpp.md, Deadlocks.
 
   // Waits at most `wait`, or until the token is stopped. Empty: timed out, or stopped; with a wait of 0 busy, or
   // locked. Never before `wait` has passed.

@@ -186,7 +186,7 @@ class Watch {
     }
   }
 
-  // Nobody tells what becomes of the others of its group: that they were stopped by ^Z, or because they want the terminal.
+  // Nobody tells what becomes of the others of its group: that ^Z has stopped them, or that they want the terminal.
   void look_after_rest() {
     if (!child_.group_is_stopped()) return;
     if (terminal_.is_of(child_.group())) {
@@ -209,8 +209,8 @@ class Watch {
     if (told_ != SIGTERM && by != told_) told_ = 0;
   }
 
-  // A group that was told to end may be longer about it than its first process: a shell is gone at once, and what it has
-  // started tidies up.
+  // A group that was told to end may be longer about it than its first process: a shell is gone at once, and what it
+  // has started tidies up.
   bool group_is_ending() {
     if (killed_ || (!kill_at_ && told_ == 0)) return false;
     const bool all = kill_at_ || told_ == SIGTERM;
