@@ -134,6 +134,7 @@ TEST_CASE("what is left of a command that was told to end can be stopped, and ca
   REQUIRE((run > 1 && command > 1));
   ::kill(run, SIGTERM);
   REQUIRE(eventually([&] { return !running(command); }));
+  REQUIRE(shell.shows("is waited for"));  // before that a ^Z may come while who has the terminal changes
   shell.pty.type("\x1a");
   REQUIRE(shell.shows("Stopped"));
   CHECK(eventually([&] { return stopped(rest); }));
