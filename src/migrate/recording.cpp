@@ -105,7 +105,7 @@ RecordingParts recording_parts(dialects::Connection& connection, const Recording
     found += kind == PartKind::as_made ? 1 : 0;
     if (kind != PartKind::the_table && kind != PartKind::as_made) {
       as_made = false;
-      parts.others = parts.others || drop.find(statements.recorder()) == std::string::npos;
+      parts.others = parts.others || (!drop.empty() && drop.find(statements.recorder()) == std::string::npos);
     }
     if (!drop.empty()) parts.drops.push_back(std::move(drop));
   }

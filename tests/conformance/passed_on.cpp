@@ -111,7 +111,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a grant that was fenced is nobody else's until its transaction has ended") {
-  Scene scene;
+  auto patient = eager();
+  patient.timeouts.release = 10min;  // or a machine that stops for longer would see no request under way
+  Scene scene({}, {}, patient);
   Caller caller(scene.database.test_database());
   const auto owner = scene.owner();
   caller.run("BEGIN");

@@ -123,6 +123,18 @@ TEST_CASE("^C that ends the command ends the script around the run, too, as it w
   shell.leave();
 }
 
+TEST_CASE("a command that gives way to an INT of the run itself ends nothing around it") {
+  Database database;
+  auto engine = database.engine();
+  Shell shell(database);
+  shell.line("bash -c '" + dlock_command +
+             " run --yield-signal INT job -- sh -c \"echo begun; exec sleep 60\"; echo next-$?'");
+  REQUIRE(shell.shows("begun"));
+  CHECK(engine.try_lock_for("job", far_longer()).has_value());
+  CHECK(shell.shows("next-130"));
+  shell.leave();
+}
+
 TEST_CASE("what is left of a command that was told to end can be stopped, and can read from the terminal") {
   Database database;
   Shell shell(database);

@@ -116,7 +116,7 @@ void Child::signal_command(int number) const noexcept {
 
 bool Child::group_lives() const { return run::group_lives(group_); }
 bool Child::group_is_stopped() const { return run::group_is_stopped(group_); }
-bool Child::group_heeds(int signal) const { return run::group_heeds(group_, signal); }
+bool Child::group_heeds(std::uint64_t signals) const { return run::group_heeds(group_, signals); }
 
 Child::Change Child::look() {
   if (!guarded_) return look_without_guardian();

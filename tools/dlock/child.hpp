@@ -42,8 +42,8 @@ class Child {
   void signal_command(int number) const noexcept;
   // Whether there is any process of the group left, also after the command itself has ended.
   bool group_lives() const;
-  // The same without those who ignore that signal.
-  bool group_heeds(int signal) const;
+  // The same without those who ignore all of these signals (bit n - 1: signal n).
+  bool group_heeds(std::uint64_t signals) const;
   bool group_is_stopped() const;
 
   // Readable when look() has a change to tell.

@@ -254,7 +254,9 @@ class LockedRun {
   Plan& plan_;
   const StatusFile& status_file_;
   Console& console_;
-  const Signals signals_;  // blocked before the engine makes its threads
+  // Blocked before the engine makes its threads. A run reads nothing from the terminal, and whoever does so beside it
+  // does not stop it.
+  const Signals signals_{{SIGTTIN}};
   const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
   Report report_;
   std::optional<Engine> engine_;

@@ -52,14 +52,13 @@ Process read_process(pid_t pid) {
   return process;
 }
 
-// False also where it is gone.
-bool ignores(pid_t pid, int signal) {
+// Bit n - 1: signal n. None also where it is gone.
+std::uint64_t ignored_by(pid_t pid) {
   constexpr std::string_view title = "SigIgn:";
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with(title))
-      return (std::strtoull(line.c_str() + title.size(), nullptr, 16) >> (signal - 1) & 1U) != 0;
-  return false;
+    if (line.starts_with(title)) return std::strtoull(line.c_str() + title.size(), nullptr, 16);
+  return 0;
 }
 
 template <class See>
@@ -83,10 +82,11 @@ bool group_lives(pid_t group) {
   return found;
 }
 
-bool group_heeds(pid_t group, int signal) {
+bool group_heeds(pid_t group, std::uint64_t signals) {
   bool found = false;
-  for_each_process(
-      [&](const Process& process) { found = found || (process.group == group && !ignores(process.pid, signal)); });
+  for_each_process([&](const Process& process) {
+    found = found || (process.group == group && (signals & ~ignored_by(process.pid)) != 0);
+  });
   return found;
 }
 

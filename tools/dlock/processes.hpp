@@ -3,14 +3,17 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+
 namespace dlock::tools::run {
 
 // Whether a process of that group is left that has not ended. Its first process, ended, may still wait to be reaped.
 bool group_lives(pid_t group);
 
-// Whether one is left that does not ignore `signal`: what runs in the background is started so that it ignores what a
-// person types to end what runs in front (a shell's "&"), or the end of the terminal (nohup).
-bool group_heeds(pid_t group, int signal);
+// Whether one is left that does not ignore all of `signals` (bit n - 1: signal n): what runs in the background is
+// started so that it ignores what a person types to end what runs in front (a shell's "&"), or the end of the terminal
+// (nohup).
+bool group_heeds(pid_t group, std::uint64_t signals);
 // Whether one is left that is stopped.
 bool group_is_stopped(pid_t group);
 

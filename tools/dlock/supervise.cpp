@@ -87,10 +87,8 @@ class Watch {
     terminal_.take_back(child_.group());
     const bool end_all = killed_ || outcome_.lost || outcome_.overtime;
     child_.finish(end_all ? Child::Rest::killed : Child::Rest::left_alone);
-    if (killed_) {
-      terminal_.take_back_from_the_dead();
-      terminal_.restore_modes();
-    }
+    const bool taken_back = end_all && terminal_.take_back_from_the_dead();
+    if (killed_ || taken_back) terminal_.restore_modes();
     return outcome_;
   }
 
@@ -119,7 +117,8 @@ class Watch {
       tell(rules_.lost_signal, moment);
       lose(lock, "cannot be renewed");
     }
-    if (rules_.max_runtime && !overran_ && (!reaped_ || told_ != 0) && moment >= after(started_, *rules_.max_runtime)) {
+    if (rules_.max_runtime && !overran_ && (!reaped_ || ending_ != 0) &&
+        moment >= after(started_, *rules_.max_runtime)) {
       overran_ = true;
       outcome_.overtime = !reaped_;
       tell(SIGTERM, moment);
@@ -132,14 +131,13 @@ class Watch {
   void lose(const Lock& lock, std::string_view why) {
     if (losing_) return;
     losing_ = true;
-    if (reaped_) return;
-    outcome_.lost = true;
-    console_.warning(fmt::format("the lock {} (token {}) {}: the command is ended", in_quotes(lock.name()),
-                                 number(lock.token()), why));
+    outcome_.lost = !reaped_;
+    console_.warning(fmt::format("the lock {} (token {}) {}: {} is ended", in_quotes(lock.name()), number(lock.token()),
+                                 why, reaped_ ? "what is left of the command" : "the command"));
   }
 
   void tell(int signal, Duration moment) {
-    if (reaped_ && told_ == 0) return;
+    if (reaped_ && ending_ == 0) return;
     child_.signal(signal);
     if (signal != SIGKILL) child_.signal(SIGCONT);  // a stopped child hears nothing
     if (!kill_at_) kill_at_ = after(moment, rules_.times.kill_after);
@@ -181,7 +179,8 @@ class Watch {
         reaped_at_ = boot_now();
         what_ended_it();
         reaped_ = true;
-        if (told_ != 0) child_.signal(SIGCONT);  // who is stopped has heard nothing yet
+        if (losing_ && !kill_at_) tell(rules_.lost_signal, reaped_at_);
+        if (ending_ != 0) child_.signal(SIGCONT);  // who is stopped has heard nothing yet
         terminal_.take_back(child_.group());
     }
   }
@@ -199,22 +198,31 @@ class Watch {
     child_.signal(SIGCONT);
   }
 
-  // Many a command goes on after a HUP or an INT, and ends of its own accord.
+  static std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+  // Many a command goes on after a HUP or an INT, and ends of its own accord. What the terminal sends to the command
+  // alone is known by its end: ^C, and that the terminal is gone.
   void what_ended_it() {
     const auto& child = outcome_.child;
     const int by = child.status - 128;
-    if (told_ == 0 && (by == SIGINT || by == SIGQUIT) && terminal_.is_of(child_.group())) told_ = typed_ = by;
-    else if (typed_ != 0) outcome_.heard = Heard::by_its_group;
+    const bool yielded = yielding_ && by == *rules_.yield_signal;
+    if ((by == SIGINT || by == SIGQUIT) && !yielded && (told_ & bit(by)) == 0 && terminal_.is_of(child_.group())) {
+      told_ |= bit(by);
+      typed_ = by;
+    } else if (typed_ != 0) {
+      outcome_.heard = Heard::by_its_group;
+    }
+    if (child.signal == SIGHUP && !yielded) told_ |= bit(SIGHUP);
     if (child.signal != 0 && child.signal == typed_) outcome_.typed = typed_;
-    if (told_ != SIGTERM && by != told_) told_ = 0;
+    ending_ = told_ & (bit(SIGTERM) | (by > 0 && by <= 64 ? bit(by) : 0));
   }
 
   // A group that was told to end may be longer about it than its first process: a shell is gone at once, and what it
   // has started tidies up.
   bool group_is_ending() {
-    if (killed_ || (!kill_at_ && told_ == 0)) return false;
-    const bool all = kill_at_ || told_ == SIGTERM;
-    if (!(all ? child_.group_lives() : child_.group_heeds(told_))) return false;
+    if (killed_ || (!kill_at_ && ending_ == 0)) return false;
+    const bool all = kill_at_ || (ending_ & bit(SIGTERM)) != 0;
+    if (!(all ? child_.group_lives() : child_.group_heeds(ending_))) return false;
     if (!kill_at_ && !said_ && boot_now() - reaped_at_ > slow_end) {
       said_ = true;
       console_.note("the command has ended; what is left of its process group was told to end, too, and is waited for");
@@ -263,7 +271,7 @@ class Watch {
       if (valid) at(next_look());
       if (valid && !losing_) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
-      if (rules_.max_runtime && !overran_ && (!reaped_ || told_ != 0)) at(after(started_, *rules_.max_runtime));
+      if (rules_.max_runtime && !overran_ && (!reaped_ || ending_ != 0)) at(after(started_, *rules_.max_runtime));
       if (reaped_) at(boot_now() + (boot_now() - reaped_at_ > slow_end ? look_seldom : look_again));
     }
     ring_at(timer_.get(), next);
@@ -275,8 +283,8 @@ class Watch {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
       if (number == SIGTSTP || number == SIGCONT) stop_asked_ = number == SIGTSTP;
-      if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM)
-        if (told_ != SIGTERM) told_ = number;
+      const bool ends = number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+      if (ends) (reaped_ ? ending_ : told_) |= bit(number);
       if ((number == SIGINT || number == SIGQUIT) && info.ssi_code == SI_KERNEL) typed_ = number;
       child_.signal(number);
       if (!reaped_) continue;
@@ -284,7 +292,7 @@ class Watch {
         stop_this_process(Stop::alone);
         heed_clock();
       }
-      if (number == SIGTSTP || told_ == number) child_.signal(SIGCONT);  // and nobody else would continue them
+      if (number == SIGTSTP || ends) child_.signal(SIGCONT);  // and nobody else would continue them
     }
   }
 
@@ -302,7 +310,9 @@ class Watch {
   std::optional<Duration> kill_at_;
   bool killed_ = false, reaped_ = false, yielding_ = false;
   Duration reaped_at_{};
-  int told_ = 0;   // the signal to end that its group has had, from others than this process; 0: none
+  // The signals to end that its group has had, from others than this process; and those, once it has ended, on whose
+  // account the others of its group are waited for. Bit n - 1: signal n.
+  std::uint64_t told_ = 0, ending_ = 0;
   int typed_ = 0;  // of those a SIGINT or SIGQUIT that came from the terminal
   bool losing_ = false, overran_ = false, said_ = false;
   bool stop_asked_ = false;  // by a SIGTSTP to this process, which has been passed on

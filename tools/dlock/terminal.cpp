@@ -35,10 +35,12 @@ void Terminal::take_back(pid_t group) const noexcept {
   if (is_of(group)) ::tcsetpgrp(descriptor_, ::getpgrp());
 }
 
-void Terminal::take_back_from_the_dead() const {
-  if (descriptor_ < 0) return;
+bool Terminal::take_back_from_the_dead() const {
+  if (descriptor_ < 0) return false;
   const auto group = ::tcgetpgrp(descriptor_);
-  if (group > 0 && !group_lives(group)) take_back(group);
+  if (group <= 0 || group_lives(group)) return false;
+  take_back(group);
+  return true;
 }
 
 void Terminal::restore_modes() const noexcept {

@@ -24,8 +24,8 @@ class Terminal {
   void give(pid_t group) const noexcept;
   // If that group has it: a shell that has put us into the background keeps it.
   void take_back(pid_t group) const noexcept;
-  // If a group has it of which nobody is left.
-  void take_back_from_the_dead() const;
+  // If a group has it of which nobody is left. Whether that was so.
+  bool take_back_from_the_dead() const;
   // As it was in the beginning, for after a command that had no time to tidy up.
   void restore_modes() const noexcept;
 

@@ -102,20 +102,19 @@ int ending_signal(int descriptor) {
 
 }  // namespace
 
-Signals::Signals() {
+Signals::Signals(std::initializer_list<int> also_blocked) {
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   hangup_ignored_ = hangup.sa_handler == SIG_IGN;
   sigset_t set;
   sigemptyset(&set);
-  for (const int number :
-       {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU})
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTOU})
     sigaddset(&set, number);
   if (!hangup_ignored_) sigaddset(&set, SIGHUP);
+  for (const int number : also_blocked) sigaddset(&set, number);
   ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-  // Blocked, so that the terminal can be taken back from the background, and nobody beside this process stops it who
-  // wants to read from there; never read.
-  for (const int number : {SIGTTIN, SIGTTOU}) sigdelset(&set, number);
+  sigdelset(&set, SIGTTOU);  // blocked, so that the terminal can be taken back from the background; never read
+  for (const int number : also_blocked) sigdelset(&set, number);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);  // if it were ignored, children would vanish without their status
   descriptor_ = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <initializer_list>
 #include <stop_token>
 #include <string_view>
 
@@ -13,7 +14,8 @@ namespace dlock::tools {
 // Given back at its end.
 class Signals {
  public:
-  Signals();
+  // `also_blocked`: more of them, which are never read.
+  explicit Signals(std::initializer_list<int> also_blocked = {});
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
