@@ -36,8 +36,14 @@ class Answer {
   bool is_null(std::size_t row, std::size_t column) const {
     return std::holds_alternative<std::nullptr_t>(at(row, column));
   }
-  // Throw std::bad_variant_access if the field is of another kind: a defect of a statement's text.
-  std::int64_t integer(std::size_t row, std::size_t column) const { return std::get<std::int64_t>(at(row, column)); }
+  // Throw std::bad_variant_access if the field is of another kind: a defect of a statement's text. No number is NULL
+  // unless the database was interrupted while it answered, and did not say so (MySQL: KILL QUERY, max_execution_time):
+  // throws Failure then, since nobody knows what else is missing.
+  std::int64_t integer(std::size_t row, std::size_t column) const {
+    const Field& field = at(row, column);
+    if (std::holds_alternative<std::nullptr_t>(field)) throw_interrupted();
+    return std::get<std::int64_t>(field);
+  }
   // NULL reads as the empty text.
   const std::string& text(std::size_t row, std::size_t column) const;
 
@@ -51,6 +57,7 @@ class Answer {
   std::int64_t affected = 0;  // rows matched by an INSERT, UPDATE or DELETE (matched, not changed, on every database)
 
  private:
+  [[noreturn]] static void throw_interrupted();
   const Field& at(std::size_t row, std::size_t column) const { return fields_.at(row * columns_ + column); }
   std::size_t columns_ = 0, used_ = 0;
   std::vector<Field> fields_;

@@ -197,6 +197,15 @@ TEST_CASE("the dialect of MySQL and MariaDB keeps to what both understand") {
             .size() == 1);
 }
 
+TEST_CASE("what MySQL was interrupted in decides nothing") {
+  const auto found = [](const std::string& sql) {
+    return statements({{"src/dialects/mysql/lock.sql", "-- name: look(name)\n" + sql}}).size();
+  };
+  CHECK(found("SELECT a,\n (SELECT MAX(b) FROM u) INTO @x, @y FROM t;\n") == 1);
+  CHECK(found("SET @x = 1, @y = (SELECT MAX(b) FROM u);\n") == 1);
+  CHECK(found("SELECT (SELECT MAX(b) FROM u);\nSELECT a, MAX(b) INTO @x, @y FROM t JOIN u GROUP BY a;\n") == 0);
+}
+
 TEST_CASE("a file begins with a sentence that says what it is") {
   check_none(first_comments(everything()));
   CHECK(first_comments({{"src/a.cpp", "#include <string>\n// Counts what is there.\n"}}).size() == 1);

@@ -76,16 +76,16 @@ LAST_INSERT_ID(1)
 -- mutant: silent_last_entry
 -- statement: drop_holder
 -- from:
-SELECT l.wanted_until > {{now}} FROM
+COALESCE(l.wanted_until > {{now}}, 0)
 -- to:
-SELECT 0 FROM
+0
 
 -- mutant: silent_permit
 -- statement: drop_holder
 -- from:
-SELECT l.wanted_until > {{now}} FROM
+COALESCE(l.wanted_until > {{now}}, 0)
 -- to:
-SELECT l.owner IS NULL AND l.wanted_until > {{now}} FROM
+COALESCE(l.owner IS NULL AND l.wanted_until > {{now}}, 0)
 
 -- mutant: silent_release_many
 -- statement: release_many

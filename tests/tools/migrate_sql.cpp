@@ -49,7 +49,7 @@ TEST_CASE("without the history the engine works, and the table can be adopted") 
   through_client(*test_database, "sql --no-history --dialect " + std::string(opener().name));
   CHECK_FALSE(schema::status(url).history_exists);
   {
-    Engine engine(url);
+    Engine engine(url, {.timeouts = {.release = std::chrono::seconds{30}}});
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }
   const auto ran = migrate({"baseline", "--at", std::to_string(schema::latest(opener().name)), "-u", url});

@@ -224,13 +224,22 @@ void ServerConnection::run_prepared(const Statement& statement, std::span<const 
 
 void ServerConnection::run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   const bool tells_id = statement.hinted("insert_id") || statement.hinted("wanted");
-  if (statement.hinted("packet"))
-    run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  else if (prepare_) run_prepared(statement, arguments, deadline);
-  else
-    run_text(
-        with_settings(statement, with_literals(statement, arguments, append_literal)) + (tells_id ? insert_id_too : ""),
-        deadline);
+  const auto ask = [&] {
+    if (statement.hinted("packet"))
+      run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
+    else if (prepare_) run_prepared(statement, arguments, deadline);
+    else
+      run_text(with_settings(statement, with_literals(statement, arguments, append_literal)) +
+                   (tells_id ? insert_id_too : ""),
+               deadline);
+  };
+  try {
+    ask();
+  } catch (const Failure& failure) {
+    // The same is said of a floor row that is missing and of one that KILL QUERY kept it from reading.
+    if (failure.code() != "1690") throw;
+    ask();
+  }
   if (tells_id) tell_insert_id(statement.hinted("wanted"), deadline);
 }
 

@@ -10,6 +10,10 @@
 -- and its metadata is written there too.
 --
 -- A gate that is locked elsewhere is waited for a moment.
+--
+-- MySQL may answer a SELECT that it has interrupted (KILL QUERY, max_execution_time), and without an error: what it
+-- had not asked yet of a subquery among the values is NULL then, or false. So nothing that is kept or decided here is
+-- the value of one: what a join reads is an error then, as is an UPDATE or a DELETE.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT, where it is told from what
 -- could not be done: -1 is to be repeated. A lease that was there before proves nothing: it has to end late enough. See
@@ -127,13 +131,11 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
-SELECT m.gate,
-       (SELECT MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) FROM {{holder}} h
-         WHERE h.name = :name AND h.gate = m.gate
-           AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > {{now}})
-  INTO @dlock_gate, @dlock_until
-  FROM {{holder}} m
- WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token <= 0, m.token > 0 AND m.token <> (0 - :token), m.token = :token);
+SELECT m.gate, MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) INTO @dlock_gate, @dlock_until
+  FROM {{holder}} m LEFT JOIN {{holder}} h ON h.name = m.name AND h.gate = m.gate
+       AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > {{now}}
+ WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token <= 0, m.token > 0 AND m.token <> (0 - :token), m.token = :token)
+ GROUP BY m.gate;
 UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
    SET l.node = m.node, l.label = m.label
  WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
@@ -158,15 +160,12 @@ DELETE FROM {{holder}}
    AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
 COMMIT;
-SELECT CASE WHEN :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} f WHERE f.name = '') THEN 1
-            WHEN EXISTS (SELECT 1 FROM {{holder}} h
-                          WHERE h.name = :name AND h.owner = :owner AND h.token > 0
-                            AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token)) THEN -1
-            WHEN :refused = 0 THEN @dlock_left > 0
-            WHEN EXISTS (SELECT 1 FROM {{holder}} k WHERE k.name = :name AND k.owner = :owner) THEN 1
-            ELSE -1 END,
-       COALESCE((SELECT l.wanted_until > {{now}} FROM {{lock}} l WHERE l.name = :name), 0),
-       COALESCE((SELECT l.mode = 'node' AND l.token = :token FROM {{lock}} l WHERE l.name = :name), 0);
+SELECT CASE WHEN :refused > 0 AND f.name IS NULL THEN 1
+            WHEN h.token > 0 AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token) THEN -1
+            WHEN :refused = 0 THEN @dlock_left > 0 WHEN h.name IS NOT NULL THEN 1 ELSE -1 END,
+       COALESCE(l.wanted_until > {{now}}, 0), COALESCE(l.mode = 'node' AND l.token = :token, 0)
+  FROM (SELECT 1 AS one) o LEFT JOIN {{lock}} f ON f.name = '' LEFT JOIN {{lock}} l ON l.name = :name
+       LEFT JOIN {{holder}} h ON h.name = :name AND h.owner = :owner;
 
 -- name: renew_holders(name, owner, token, lease) -> matched
 -- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked

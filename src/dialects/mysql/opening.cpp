@@ -226,13 +226,15 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
 //  - Lists of assignments are read from left to right (no SIMULTANEOUS_ASSIGNMENT), and nothing is cut to fit.
 //  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL
 //    after its least.
+//  - How long a statement may take is said by who asks, and not by the server.
 void ServerConnection::make_settings(Deadline deadline) {
-  make_settings(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
-                            "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
-                            "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}; "
-                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
-                            mariadb_ ? 0 : 1, variables, sql_mode),
-                deadline);
+  make_settings(
+      fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
+                  "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
+                  "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}, {3} = 0; "
+                  "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
+                  mariadb_ ? 0 : 1, variables, sql_mode, mariadb_ ? "max_statement_time" : "max_execution_time"),
+      deadline);
 }
 
 // A trigger that is made keeps the sql_mode for ever; and what is read of the catalog is not to be cut.

@@ -53,7 +53,7 @@ class Forgetful {
 TEST_CASE("who waits on one server of a cluster has what is released on another by its next look") {
   ServerDatabase database;
   const auto urls = urls_of_all(database);
-  const EngineOptions options{.timeouts = {.request = 30s}};
+  const EngineOptions options{.timeouts = {.request = 30s, .release = 30s}};
   const Duration longest = options.polling.longest * 5 / 4;
   for (std::size_t from = 0; from < urls.size(); ++from) {
     Engine holder(urls[from], options), waiter(urls[(from + 1) % urls.size()], options);

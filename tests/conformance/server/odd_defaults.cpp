@@ -187,7 +187,8 @@ TEST_CASE("on a server with odd defaults the tables and the history are made, an
     CHECK(dump.lines == lines);
     if (!setting.empty()) database->set_default(setting, false);
     // What was made under it means the same: of each way to end there is a row.
-    Engine engine(url), other(url);
+    const EngineOptions patient{.timeouts = {.release = 30s}};
+    Engine engine(url, patient), other(url, patient);
     engine.lock("job").release();
     const auto lost = engine.lock("job", {.renew = false});
     Admin(*database).run("UPDATE resource_lock SET expires_at = acquired_at WHERE name = 'job'");

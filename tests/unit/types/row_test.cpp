@@ -1,6 +1,8 @@
 // How answers are read, and that one is used again without traces of what it was.
 #include "types/row.hpp"
 
+#include "types/failure.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace dlock;
@@ -31,6 +33,19 @@ TEST_CASE("a field of another kind than expected is a defect that is noticed") {
   answer.next() = std::int64_t{1};
   CHECK_THROWS_AS(answer.text(0, 0), std::bad_variant_access);
   CHECK_THROWS(answer.text(1, 0));
+}
+
+TEST_CASE("a number that is missing was not answered: what was asked may have been done, and is asked again") {
+  Answer answer;
+  answer.reset(1);
+  answer.next() = nullptr;
+  try {
+    answer.integer(0, 0);
+    FAIL("NULL is no number");
+  } catch (const Failure& failure) {
+    CHECK(is_transient(failure.cause()));
+    CHECK(failure.may_have_run());
+  }
 }
 
 TEST_CASE("an answer that is used again is empty") {
