@@ -73,11 +73,13 @@ TEST_CASE("with --format json every no is an object on standard error, and stand
       {{"inspect", "other"}, 3, "no"},
       {{"list", "--state", "odd"}, 2, "usage"},
       {{"lsit"}, 2, "usage"},
+      {{"list", "--nope"}, 2, "usage"},
+      {{"run"}, 125, "usage"},
   };
   for (const auto& [command, code, word] : rows) {
     const auto said = dlock_tool(database.url(), with(command, {"--format", "json"}), "2>&1 >/dev/null </dev/null");
     CHECK_MESSAGE(said.code == code, said.out);
-    if (word != "usage") CHECK(Json::parse(said.out)["error"]["code"] == word);
+    CHECK(Json::parse(said.out)["error"]["code"] == word);
     CHECK(dlock_tool(database.url(), with(command, {"--format", "json"}), "2>/dev/null </dev/null").out.empty());
   }
 }

@@ -175,6 +175,26 @@ TEST_CASE("a run inside a run that shares the same name is refused, as it is ins
   }
 }
 
+TEST_CASE("what a run holds is waited for inside of it by no acquire and no wait, unless they have a bound") {
+  Database database;
+  const auto inside = [&](std::vector<std::string> arguments, const std::string& inner) {
+    arguments.insert(arguments.begin(), "run");
+    arguments.insert(arguments.end(), {"job", "--", "sh", "-c", "exec \"$0\" " + inner + " job", path::tool("dlock")});
+    return dlock_tool(database.url(), arguments);
+  };
+  for (const std::vector<std::string>& outer : {std::vector<std::string>{}, {"--shared"}})
+    for (const std::string inner : {"acquire --ttl 1m", "wait"}) {
+      const auto ran = inside(outer, inner);
+      CHECK_MESSAGE((ran.code == 1 && ran.says("is held by a dlock run around this one")), ran.out);
+    }
+  for (const std::string inner : {"acquire --ttl 1m -n", "acquire --ttl 1m -w 1ms", "wait -n", "wait -w 1ms"})
+    CHECK(inside({}, inner).code == 75);
+  const auto beside = inside({"--shared"}, "acquire --ttl 1m --shared");
+  CHECK_MESSAGE(beside.code == 0, beside.out);
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}
+
 TEST_CASE("list and inspect say how many hold a lock, and in which mode") {
   Database database;
   auto engine = database.engine({.reentrance = Reentrance::none});

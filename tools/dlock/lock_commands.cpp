@@ -2,6 +2,7 @@
 #include "lock_commands.hpp"
 
 #include "graph.hpp"
+#include "nesting.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -233,6 +234,7 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   const auto name = asking_.name();
   const auto ask_for_it = [&](const std::stop_token& stop) {
     engine.emplace(url, options);
+    if (!asking_.wait()) refuse_nesting(*engine, name, lock_options.mode);
     lock = ask(*engine, name, asking_.wait(), lock_options, stop, refusal);
   };
   // A grant that nobody learns of lasts as long as its lease: its answer is worth waiting for.

@@ -1,10 +1,11 @@
-// The course of a run, from the question for its lock to its release, and with what code it exits; which run inside of
-// another is refused, and what the command finds in its environment.
+// The course of a run, from the question for its lock to its release, and with what code it exits; what the command
+// finds in its environment.
 #include "locked_run.hpp"
 
 #include "acquire_options.hpp"
 #include "boot_clock.hpp"
 #include "held_locks.hpp"
+#include "nesting.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -28,44 +29,6 @@
 
 namespace dlock::tools::run {
 namespace {
-
-// The owners of this run and of all runs around it, outermost first: how a run knows those it is nested in, on whatever
-// database and in whatever depth, since owners are random.
-constexpr const char* owners_variable = "DLOCK_OWNERS";
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : value;
-}
-
-bool is_ours(const std::string& owner) {
-  return !owner.empty() && (variable("DLOCK_OWNER") == owner ||
-                            (" " + variable(owners_variable) + " ").find(" " + owner + " ") != std::string::npos);
-}
-
-// Of a name that several hold the row names none of them: whether the run around this one does tells a renewal, which
-// its own would do as well.
-bool is_among_holders(Engine& engine, const std::string& name) {
-  const auto token = variable("DLOCK_TOKEN"), owner = variable("DLOCK_OWNER");
-  if (variable("DLOCK_NAME") != name) return false;
-  try {
-    return engine.renew(
-        name, {Token{parse_number("DLOCK_TOKEN", token, 1, std::numeric_limits<std::int64_t>::max())}, owner});
-  } catch (const UsageError&) { return false; } catch (const Error& error) {
-    if (error.fault() != Fault::misuse) throw;
-    return false;  // these are no words of a run
-  }
-}
-
-// Waiting for a lock that is held around us would never end.
-void refuse_nesting(Engine& engine, const std::string& name) {
-  if (variable("DLOCK_OWNER").empty() && variable(owners_variable).empty()) return;
-  const auto row = engine.inspect(name);
-  if (row && (row->mode == Mode::exclusive ? is_ours(row->owner) : is_among_holders(engine, name)))
-    throw std::runtime_error(fmt::format(
-        "{} (token {}) is held by a dlock run around this one: waiting for it would deadlock", in_quotes(name),
-        row->mode == Mode::exclusive ? std::to_string(number(row->token)) : variable("DLOCK_TOKEN")));
-}
 
 // What the engine tells, for people.
 void tell(const Event& event, Console& console) {

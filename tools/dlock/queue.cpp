@@ -3,6 +3,7 @@
 
 #include "acquire_options.hpp"
 #include "graph.hpp"
+#include "nesting.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -56,6 +57,7 @@ int Queue::wait(const ConnectionOptions& connection, Console& console) const {
   Holder holder;
   const int signal = wait_for(signals, [&](const std::stop_token& stop) {
     Engine engine(url, options);
+    if (!nonblock_ && !limit_) refuse_nesting(engine, name_);
     free = engine.wait_free(name_, nonblock_ ? Duration{} : limit, stop);
     if (free || stop.stop_requested()) return;
     if (auto row = engine.inspect(name_)) holder = std::move(*row);

@@ -63,6 +63,12 @@ void Console::settle() {
   json_ = format_ == "json";
 }
 
+void Console::settle_unparsed(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i)
+    json_ = json_ || words[i] == "--format=json" ||
+            (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json");
+}
+
 void Console::result(std::string_view text) {
   const int error = write_whole(stdout, std::string(text));
   if (unwritten_ == 0) unwritten_ = error;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace dlock::tools {
 
@@ -22,6 +23,8 @@ class Console {
   void add_to(Command& tool);
   // After parsing; throws UsageError on a wrong --format.
   void settle();
+  // Where the words were not understood: whether they ask for JSON all the same.
+  void settle_unparsed(const std::vector<std::string>& words);
 
   const std::string& program() const noexcept { return program_; }
   bool json() const noexcept { return json_; }

@@ -40,6 +40,7 @@ int run(Console& console, Command& tool, const std::vector<std::string>& words, 
         int usage_code) {
   const auto& description = add_description_command(tool);
   const auto parsed = parse(tool, words);
+  if (parsed.as == Parsed::As::with_unexpected || parsed.as == Parsed::As::refused) console.settle_unparsed(words);
   const auto* command = tool.chosen();
   switch (parsed.as) {
     case Parsed::As::help_wanted: return show(console, help_page(command == nullptr ? tool : *command));
@@ -64,7 +65,6 @@ void fill_standard_streams() noexcept {
 
 int run_tool(Console& console, Command& tool, const std::vector<std::string>& words, const std::function<int()>& body,
              int usage_code) {
-  // A wrong option may stand before --format was understood; json() is then still false unless it was settled.
   try {
     const int code = run(console, tool, words, body, usage_code);
     if (console.unwritten() == 0) return code;
