@@ -24,6 +24,34 @@ set(dlock_timing
   waits
   wakes)
 
+# These hold the database's clock, by which a lease ends for others, against a steady one: not where the machine's clock
+# is stepped meanwhile (tools/dev/stepped_clock).
+set(dlock_steady_clock
+  at_least
+  conversions_in_doubt
+  election
+  half_done
+  history
+  last_run
+  leaders
+  lease_renewer
+  max_hold
+  never_inflicted
+  passing_on
+  pause
+  reap_permits
+  semaphore
+  shared_fences
+  shared_in_doubt
+  shared_locks
+  shared_mutex
+  shared_silence
+  shared_terms
+  takeover
+  transfers
+  unfenced
+  wanted_since)
+
 # These load the machine with many threads or processes: they count for two of the tests that run at the same time.
 set(dlock_wide
   bench
@@ -164,6 +192,9 @@ function(dlock_add_promise database promise)
   endif()
   if(word IN_LIST dlock_timing)
     set_property(TEST ${test} APPEND PROPERTY LABELS timing)
+  endif()
+  if(word IN_LIST dlock_steady_clock)
+    set_property(TEST ${test} APPEND PROPERTY LABELS steady_clock)
   endif()
   if(word IN_LIST dlock_wide)
     set_tests_properties(${test} PROPERTIES PROCESSORS 2 COST 500)  # who needs two places begins while there are some
