@@ -7,8 +7,8 @@
 
 namespace dlock::tools {
 
-// The owners of a run and of all runs around it, outermost first: how a command knows those it is nested in, on whatever
-// database and in whatever depth, since owners are random.
+// The owners of a run and of all runs around it, outermost first: how a command knows those it is nested in, on
+// whatever database and in whatever depth, since owners are random.
 inline constexpr const char* owners_variable = "DLOCK_OWNERS";
 std::string variable(const char* name);  // empty: not set
 
