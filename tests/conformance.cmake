@@ -28,7 +28,10 @@ set(dlock_timing
 # is stepped meanwhile (tools/dev/stepped_clock).
 set(dlock_steady_clock
   at_least
+  busy_again
+  command_single
   conversions_in_doubt
+  draw_race
   election
   half_done
   history
@@ -40,6 +43,7 @@ set(dlock_steady_clock
   passing_on
   pause
   reap_permits
+  repeated
   semaphore
   shared_fences
   shared_in_doubt
@@ -48,6 +52,7 @@ set(dlock_steady_clock
   shared_silence
   shared_terms
   takeover
+  tls
   transfers
   unfenced
   wanted_since)

@@ -202,6 +202,58 @@ TEST_CASE("however a row is given back, it tells of its last run") {
   }
 }
 
+TEST_CASE("who gave a shared name or a permit back within its at-least time holds nothing, and has released it") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+  for (const auto mode : {Mode::shared, Mode::permits}) {
+    CAPTURE(to_string(mode));
+    auto lock = engine.try_lock(
+        "job", {.mode = mode, .limit = mode == Mode::permits ? 2 : 0, .at_least = 1h, .label = "first"});
+    REQUIRE(lock);
+    const auto grant = lock->grant();
+    CHECK(lock->release() == Released::freed);
+    const auto row = engine.inspect("job");
+    REQUIRE(row);
+    CHECK(row->state == State::closed);
+    CHECK(row->left > 50min);
+    CHECK(row->entries == 0);
+    CHECK(row->owner.empty());
+    check(row->last_run, "first", Outcome::released);
+    CHECK(row->last_run->ended - row->last_run->begun < 1min);
+    CHECK(engine.sharers("job").empty());
+    CHECK_FALSE(engine.renew("job", grant, 1h));
+    CHECK_FALSE(engine.renew("job", {Token{0}, grant.owner}, 1h));
+    // The at-least time is over.
+    database.admin().run(
+        "UPDATE resource_lock_holder SET reopens_at = acquired_at + 1, expires_at = acquired_at + 1 WHERE name = "
+        "'job'");
+    database.admin().run("UPDATE resource_lock SET expires_at = acquired_at + 1 WHERE name = 'job'");
+    const auto open = engine.inspect("job");
+    REQUIRE(open);
+    CHECK(open->state == State::free);
+    CHECK(open->left == Duration{});
+    check(open->last_run, "first", Outcome::released);
+    CHECK(engine.reap().abandoned == 0);
+    const auto reaped = engine.inspect("job");
+    REQUIRE(reaped);
+    CHECK(reaped->state == State::free);
+    CHECK(reaped->token == row->token);
+    check(reaped->last_run, "first", Outcome::released);
+    CHECK(reaped->last_run->ended == open->last_run->ended);
+  }
+}
+
+TEST_CASE("the grant that a downgrade begins is told from then on") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+  auto lock = engine.try_lock("job", {.lease = 1h});
+  REQUIRE(lock);
+  database.admin().run("UPDATE resource_lock SET acquired_at = acquired_at - 60000000 WHERE name = 'job'");
+  lock->downgrade();
+  CHECK(engine.inspect("job")->held < 30s);
+  CHECK(lock->release() == Released::freed);
+}
+
 TEST_CASE("a row that nobody has held tells of no run") {
   Database database;
   auto engine = database.engine();

@@ -96,6 +96,24 @@ TEST_CASE("only live leases and live waiters are links") {
   CHECK(ring.waiter(1).chain().size() == 1);
 }
 
+TEST_CASE("who has given back a name that it shared keeps nobody waiting, although the name stays closed") {
+  Database database;
+  const auto table = database.table();
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  auto gone = engine.try_lock("job", {.mode = Mode::shared, .at_least = 1h});
+  REQUIRE(gone);
+  Hand waiter(*table, 1);
+  waiter.add();
+  CHECK(waiter.chain().size() == 1);
+  CHECK(gone->release() == Released::freed);
+  CHECK(waiter.chain().empty());
+  const auto seen = engine.waiters("job");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].holder_token == Token{});
+  waiter.remove();
+  database.admin().run("UPDATE resource_lock SET owner = NULL, mode = '' WHERE name = 'job'");
+}
+
 TEST_CASE("a thread that waits for several names counts for the last it came to") {
   Database database;
   const auto table = database.table();

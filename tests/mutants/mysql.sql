@@ -69,7 +69,7 @@ LAST_INSERT_ID(1)
 -- mutant: silent_settle
 -- statement: settle
 -- from:
-LAST_INSERT_ID(1 + (wanted_until > {{now}}))
+LAST_INSERT_ID(1 + (l.wanted_until > {{now}}))
 -- to:
 LAST_INSERT_ID(1)
 
@@ -215,14 +215,14 @@ AND true
 -- mutant: settling_opens
 -- statement: settle
 -- from:
-mode = '', meta = '',
+l.meta = '',
 -- to:
-mode = '', meta = '', reopens_at = 0,
+l.meta = '', l.reopens_at = 0,
 
 -- mutant: settles_living
 -- statement: settle
 -- from:
-AND expires_at <= {{now}}
+AND l.expires_at <= {{now}}
 -- to:
 
 -- mutant: removes_used

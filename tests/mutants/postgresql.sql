@@ -458,9 +458,9 @@ outcome = 'released'
 -- mutant: late_reader_renewed
 -- statement: extend_holder
 -- from:
-h.token = :token::bigint AND h.gate = g.owner
+h.token > 0 AND h.gate = g.owner
 -- to:
-h.token = :token::bigint
+h.token > 0
 
 -- mutant: late_reader_renewed_by_round
 -- statement: renew_holders

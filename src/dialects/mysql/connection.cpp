@@ -233,12 +233,15 @@ void ServerConnection::run_once(const Statement& statement, std::span<const Argu
                    (tells_id ? insert_id_too : ""),
                deadline);
   };
-  try {
-    ask();
-  } catch (const Failure& failure) {
-    // The same is said of a floor row that is missing and of one that KILL QUERY kept it from reading.
-    if (failure.code() != "1690") throw;
-    ask();
+  // The same is said of a floor row that is missing and of one that KILL QUERY kept it from reading.
+  constexpr int most_times = 4;
+  for (int times = 1;; ++times) {
+    try {
+      ask();
+      break;
+    } catch (const Failure& failure) {
+      if (times == most_times || failure.code() != "1690") throw;
+    }
   }
   if (tells_id) tell_insert_id(statement.hinted("wanted"), deadline);
 }

@@ -78,7 +78,13 @@ Cause cause_of_commit(std::string_view text) {
 // What the client library finds by itself: it has lost the server, or the thread of what the server says.
 constexpr bool is_of_client(unsigned number) { return number >= 2000 && number <= 2999; }
 
+// MariaDB, of a trigger that is fit, where KILL QUERY came while it was read.
+bool is_unread_trigger(unsigned number, std::string_view text) {
+  return number == 1064 && text.find("has an error in its body") != std::string_view::npos;
+}
+
 Cause cause_of(unsigned number, std::string_view text) {
+  if (is_unread_trigger(number, text)) return Cause::timed_out;
   if (number == 1180) return cause_of_commit(text);
   const auto is_it = [&](const ErrorNumberCause& row) { return row.number == number; };
   const auto found = std::find_if(std::begin(table), std::end(table), is_it);

@@ -144,7 +144,7 @@ UPDATE {{lock}}
        expires_at = COALESCE(@dlock_until + (expires_at = @dlock_until), {{now}}),
        owner = IF(@dlock_until IS NULL, NULL, owner)
  WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
-UPDATE {{holder}} SET token = 0, expires_at = reopens_at
+UPDATE {{holder}} SET token = 0, expires_at = reopens_at, lease_us = GREATEST(0, {{now}} - acquired_at)
  WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > {{now}}
    AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
@@ -205,11 +205,11 @@ SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WH
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease),
        h.reopens_at = IF(:at_least = 0 OR l.mode = 'node', h.reopens_at, GREATEST(h.reopens_at, {{now}} + :at_least))
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at),
        l.reopens_at = IF(:at_least = 0 OR l.mode <> 'node', l.reopens_at, GREATEST(l.reopens_at, {{now}} + :at_least))
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT IF(l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease AND h.lease_us = :lease
           AND (:at_least = 0 OR IF(l.mode = 'node', l.reopens_at, h.reopens_at) >= @dlock_now + :at_least),
@@ -220,13 +220,13 @@ SELECT IF(l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease A
                            SELECT 1 FROM {{holder}} m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
                        AND w.expires_at > {{now}}), 0), -1)
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep) -> matched
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.meta = :meta, h.expires_at = h.expires_at + 1, l.expires_at = l.expires_at + 1, l.kept = IF(:keep = 0, l.kept, :meta),
        l.meta = IF(l.mode = 'node', :meta, l.meta)
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0;
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet matched
 -- As adopt. The answer is how many permits it has: 0 for a reader.
@@ -320,7 +320,7 @@ SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta,
 ON DUPLICATE KEY UPDATE token = {{holder}}.token;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1
    SET l.owner = h.gate, l.mode = 'shared', l.actor = '', l.meta = '', l.expires_at = GREATEST(h.expires_at, h.reopens_at),
-       l.token = :token + 1
+       l.acquired_at = h.acquired_at, l.token = :token + 1
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT COALESCE(h.token, -1) FROM {{lock}} l LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner

@@ -309,20 +309,24 @@ SELECT l.name, CASE WHEN l.mode <> '' THEN '' ELSE l.node END, l.label, l.token,
 
 -- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
--- Of several who held it, it was the last run of the one whose lease ended last.
-UPDATE {{lock}}
-   SET node = COALESCE((SELECT h.node FROM {{holder}} h
-                         WHERE h.name = {{lock}}.name AND h.gate = {{lock}}.owner AND h.token > 0
-                         ORDER BY h.expires_at DESC, h.token DESC LIMIT 1), node),
-       label = COALESCE((SELECT h.label FROM {{holder}} h
-                          WHERE h.name = {{lock}}.name AND h.gate = {{lock}}.owner AND h.token > 0
-                          ORDER BY h.expires_at DESC, h.token DESC LIMIT 1), label),
-       owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, mode = '', meta = '',
-       ended_token = token, outcome = 'expired', reason = '',
-       wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(1 + (wanted_until > {{now}}))
- WHERE name = :name AND owner IS NOT NULL AND token = :token
-   AND expires_at <= {{now}};
+-- Of several who held it, it was the last run of the one whose lease ended last. Where all of them have given it back only their
+-- places are taken away: no lease has ended.
+UPDATE {{lock}} l
+   SET l.node = COALESCE((SELECT h.node FROM {{holder}} h
+                           WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                           ORDER BY h.expires_at DESC, h.token DESC LIMIT 1), l.node),
+       l.label = COALESCE((SELECT h.label FROM {{holder}} h
+                            WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                            ORDER BY h.expires_at DESC, h.token DESC LIMIT 1), l.label),
+       l.ended_token = IF({{left_by_all}}, l.ended_token, l.token + 1),
+       l.expires_at = IF(l.ended_token > l.token, l.expires_at, COALESCE({{left_at}}, l.expires_at)),
+       l.outcome = IF(l.ended_token > l.token, 'expired', l.outcome), l.reason = IF(l.ended_token > l.token, '', l.reason),
+       l.token = GREATEST(l.token, l.ended_token),
+       l.owner = NULL, l.actor = :settler, l.served_ticket = 0, l.mode = '', l.meta = '',
+       l.wanted_until = l.wanted_until
+                        + 0 * LAST_INSERT_ID(1 + (l.wanted_until > {{now}}))
+ WHERE l.name = :name AND l.owner IS NOT NULL AND l.token = :token
+   AND l.expires_at <= {{now}};
 
 -- name: installation() -> fresh
 -- Which installation this is, which server says so (UUID_SHORT() begins with the second it started in), and for people.

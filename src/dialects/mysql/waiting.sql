@@ -138,7 +138,8 @@ holds AS (
          COALESCE(h.token, l.token) AS token
     FROM live w JOIN {{lock}} l ON l.name = w.name
          LEFT JOIN {{holder}} h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > {{now}}
-   WHERE l.owner IS NOT NULL AND l.expires_at > {{now}}
+                              AND h.token > 0
+   WHERE l.owner IS NOT NULL AND l.expires_at > {{now}} AND (l.mode NOT IN ('shared', 'node') OR h.name IS NOT NULL)
      AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)
      AND (l.mode <> 'shared' OR w.wants <> 'shared'
           OR EXISTS (SELECT 1 FROM live v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
@@ -157,8 +158,9 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
        COALESCE(h.node, ''), COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0), w.wants
   FROM {{waiter}} w
        LEFT JOIN {{lock}} l ON l.name = w.name
-       LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL
-                          AND h.expires_at > {{now}}
+       LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > {{now}}
+                          AND (h.mode = '' OR EXISTS (SELECT 1 FROM {{holder}} m
+                                                       WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0))
  WHERE w.name >= :prefix AND LEFT(w.name, OCTET_LENGTH(:prefix)) = :prefix
    AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
@@ -171,7 +173,7 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
   FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
  WHERE l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix AND l.mode IN ('shared', 'permits')
    AND l.expires_at > {{now}}
-   AND h.expires_at > {{now}}
+   AND h.expires_at > {{now}} AND h.token > 0
  ORDER BY h.name, h.token;
 
 -- name: locked(name) -> packet

@@ -135,7 +135,7 @@ gate AS (
    WHERE l.name = m.name AND l.owner = m.gate
   RETURNING l.name, l.mode, l.served_ticket, l.wanted_until > m.now AND (l.owner IS NULL OR l.mode = 'permits') AS wanted),
 closed AS (
-  UPDATE {{holder}} AS h SET token = 0, expires_at = h.reopens_at FROM mine AS m
+  UPDATE {{holder}} AS h SET token = 0, expires_at = h.reopens_at, lease_us = greatest(0, m.now - h.acquired_at) FROM mine AS m
    WHERE h.name = m.name AND h.owner = m.owner AND m.stays),
 gone AS (
   DELETE FROM {{holder}} AS h USING mine AS m
@@ -195,7 +195,7 @@ extended AS (
          reopens_at = CASE WHEN :at_least::bigint = 0 OR g.mode = 'node' THEN h.reopens_at
                            ELSE greatest(h.reopens_at, {{now}} + :at_least::bigint) END
     FROM gate AS g
-   WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
+   WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.token > 0 AND h.gate = g.owner
   RETURNING h.name, greatest(h.expires_at, h.reopens_at) AS until),
 raised AS (
   UPDATE {{lock}} AS l
@@ -219,9 +219,9 @@ kept AS (
          meta = CASE WHEN l.mode = 'node' THEN :meta::text ELSE l.meta END
     FROM {{holder}} AS h
    WHERE (:keep::bigint <> 0 OR l.mode = 'node') AND l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
-     AND h.token = :token::bigint AND h.gate = l.owner)
+     AND h.token = :token::bigint AND h.token > 0 AND h.gate = l.owner)
 UPDATE {{holder}} AS h SET meta = :meta::text FROM gate AS g
- WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner;
+ WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.token > 0 AND h.gate = g.owner;
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- As adopt. The answer is how many permits it has: 0 for a reader.
@@ -302,7 +302,7 @@ SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name::text AND h.owner = 
 -- whether somebody waits.
 WITH l AS (
   UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
-         expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
+         acquired_at = {{now}}, expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),

@@ -280,9 +280,12 @@ SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token,
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
--- Of several who held it, it was the last run of the one whose lease ended last.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, mode = '', meta = '',
-       ended_token = token + 1, outcome = 'expired', reason = '',
+-- Of several who held it, it was the last run of the one whose lease ended last. Where all of them have given it back only their
+-- places are taken away: no lease has ended.
+UPDATE {{lock}} AS l SET owner = NULL, token = token + CASE WHEN {{left_by_all}} THEN 0 ELSE 1 END, actor = :settler::text, mode = '', meta = '',
+       expires_at = CASE WHEN {{left_by_all}} THEN coalesce({{left_at}}, expires_at) ELSE expires_at END,
+       ended_token = CASE WHEN {{left_by_all}} THEN ended_token ELSE token + 1 END,
+       outcome = CASE WHEN {{left_by_all}} THEN outcome ELSE 'expired' END, reason = CASE WHEN {{left_by_all}} THEN reason ELSE '' END,
        (node, label) = (SELECT x.node, x.label
                           FROM (SELECT l.node, l.label, 0 AS expires_at, 0 AS token UNION ALL
                                 SELECT h.node, h.label, h.expires_at, h.token FROM {{holder}} AS h

@@ -128,7 +128,8 @@ holds AS (
          LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.mode NOT IN ('shared', 'node')
                    UNION ALL
                   SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
-                   WHERE l.mode IN ('shared', 'node') AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
+                   WHERE l.mode IN ('shared', 'node') AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now
+                     AND s.token > 0) AS h
    WHERE l.owner IS NOT NULL AND l.expires_at > n.now
      AND (l.mode <> 'shared' OR w.wants <> 'shared'
           OR EXISTS (SELECT FROM live AS v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
@@ -146,8 +147,9 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.si
        coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0), w.wants
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
-       LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL
-                               AND h.expires_at > {{now}}
+       LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > {{now}}
+                              AND (h.mode = '' OR EXISTS (SELECT FROM {{holder}} AS m
+                                                           WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0))
  WHERE starts_with(w.name, :prefix::text) AND w.expires_at > n.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
@@ -157,7 +159,7 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
  WHERE starts_with(l.name, :prefix::text) AND l.mode IN ('shared', 'permits') AND l.expires_at > n.now
-   AND h.expires_at > n.now
+   AND h.expires_at > n.now AND h.token > 0
  ORDER BY h.name, h.token;
 
 -- name: locked(name)

@@ -53,8 +53,10 @@ Failure failure(Cause cause, const std::string& path, std::string_view text, std
                 std::string code) {
   auto what = fmt::format("SQLite, {}: {}", path, text);
   if (!advice.empty()) what += fmt::format(" ({})", advice);
-  // A write whose pages could not all be stored may be there after the next recovery all the same.
-  return {cause, what, std::move(code), cause == Cause::disconnected};
+  // A write whose pages could not all be stored may be there after the next recovery all the same; so may one that is
+  // in the log, and for which there was no room in the log's index.
+  const bool stored = cause == Cause::disconnected || code == "SQLITE_IOERR_SHMSIZE" || code == "SQLITE_NOMEM";
+  return {cause, what, std::move(code), stored};
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ UPDATE {{lock}} AS l
          WHERE m.name = :name AND m.owner = :owner AND m.gate <> ''
            AND CASE WHEN :token <= 0 THEN m.token > 0 AND m.token <> (0 - :token) ELSE m.token = :token END) AS r
  WHERE l.name = :name AND l.owner = r.gate;
-UPDATE {{holder}} SET token = 0, expires_at = reopens_at
+UPDATE {{holder}} SET token = 0, expires_at = reopens_at, lease_us = max(0, {{now}} - acquired_at)
  WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > {{now}}
    AND CASE WHEN :token <= 0 THEN token > 0 AND token <> (0 - :token) ELSE token = :token END;
 INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
@@ -159,13 +159,13 @@ UPDATE {{holder}} AS h
        reopens_at = CASE WHEN :at_least = 0 OR l.mode = 'node' THEN h.reopens_at
                          ELSE max(h.reopens_at, {{now}} + :at_least) END
   FROM {{lock}} AS l
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND l.name = h.name AND l.owner = h.gate;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0 AND l.name = h.name AND l.owner = h.gate;
 UPDATE {{lock}} AS l
    SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at),
        reopens_at = CASE WHEN :at_least = 0 OR l.mode <> 'node' THEN l.reopens_at
                          ELSE max(l.reopens_at, {{now}} + :at_least) END
   FROM {{holder}} AS h
- WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.token > 0 AND h.gate = l.owner;
 SELECT coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                         + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                    FROM {{waiter}} AS w
@@ -173,14 +173,14 @@ SELECT coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                         SELECT 1 FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
                     AND w.expires_at > {{now}}), 0)
   FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep) -> packet
 UPDATE {{lock}} SET kept = CASE WHEN :keep = 0 THEN kept ELSE :meta END, meta = CASE WHEN mode = 'node' THEN :meta ELSE meta END
  WHERE name = :name AND (:keep <> 0 OR mode = 'node')
-   AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token);
+   AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND h.token > 0);
 UPDATE {{holder}} SET meta = :meta
- WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+ WHERE name = :name AND owner = :owner AND token = :token AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
 -- As adopt. The answer is how many permits it has: 0 for a reader.
@@ -254,7 +254,7 @@ SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta,
   FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
 ON CONFLICT (name, owner) DO NOTHING;
 UPDATE {{lock}} AS l SET owner = h.gate, mode = 'shared', token = h.token, actor = '', meta = '',
-       expires_at = max(h.expires_at, h.reopens_at)
+       acquired_at = h.acquired_at, expires_at = max(h.expires_at, h.reopens_at)
   FROM {{holder}} AS h
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
    AND h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1;

@@ -10,18 +10,21 @@ FROM (SELECT h.node, h.label, h.token, CASE WHEN s.expires_at > s.now THEN h.tok
 
 -- fragment: row
 -- Of a row that several hold the node and label are those of the holder that came last and is there, or of the one
--- whose lease ended last.
-SELECT name, coalesce((SELECT h.node {{one_of_several}}), node), owner, coalesce((SELECT h.label {{one_of_several}}), label),
-       meta, token, state, now - acquired_at,
-       CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
+-- whose lease ended last. Where all of them have given it back (left_by_all) nobody holds it, although there may be places that
+-- stay taken for an at-least time: it was released when the last of them went.
+SELECT name, coalesce((SELECT h.node {{one_of_several}}), node), CASE WHEN NOT left_by_all THEN owner END,
+       coalesce((SELECT h.label {{one_of_several}}), label), meta, token, state, now - acquired_at,
+       CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END) - now
+            ELSE expires_at - now END,
        CASE WHEN state IN ('free', 'closed') THEN 0 WHEN mode = '' THEN 1
             ELSE (SELECT count(*) FROM {{holder}} AS h
                    WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now) END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
-       CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END,
+       kept, acquired_at, CASE WHEN left_by_all THEN coalesce(left_at, expires_at) ELSE expires_at END,
+       CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
+       CASE WHEN owner IS NOT NULL AND mode <> '' AND state <> 'free' THEN mode ELSE 'exclusive' END,
        owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff'),
        coalesce((SELECT sum(h.permits) FROM {{holder}} AS h
                   WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
@@ -30,11 +33,14 @@ SELECT name, coalesce((SELECT h.node {{one_of_several}}), node), owner, coalesce
                   WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
                     AND max(h.expires_at, h.reopens_at) > s.now
                   ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
-  FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
-                         WHEN r.reopens_at > r.now THEN 'closed'
-                         WHEN r.owner IS NOT NULL THEN 'expired'
-                         ELSE 'free' END AS state
-          FROM (SELECT *, {{now}} AS now FROM {{lock}} WHERE name <> ''
+  FROM (SELECT r.*, CASE WHEN r.owner IS NULL THEN CASE WHEN r.reopens_at > r.now THEN 'closed' ELSE 'free' END
+                         WHEN r.expires_at > r.now
+                              AND (r.mode = '' OR EXISTS (SELECT 1 FROM {{holder}} AS h
+                                                           WHERE h.name = r.name AND h.gate = r.owner AND h.token > 0
+                                                             AND h.expires_at > r.now)) THEN 'held'
+                         WHEN max(r.reopens_at, r.expires_at) > r.now THEN 'closed'
+                         WHEN r.left_by_all THEN 'free' ELSE 'expired' END AS state
+          FROM (SELECT l.*, {{now}} AS now, {{left_by_all}} AS left_by_all, CASE WHEN {{left_by_all}} THEN {{left_at}} END AS left_at FROM {{lock}} AS l WHERE name <> ''
 
 -- name: inspect(name)
 {{row}} AND name = :name) AS r) AS s;

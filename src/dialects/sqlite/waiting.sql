@@ -118,7 +118,8 @@ holds AS MATERIALIZED (
          coalesce(h.token, l.token) AS token
     FROM t, live AS w JOIN {{lock}} AS l ON l.name = w.name
          LEFT JOIN {{holder}} AS h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
-   WHERE l.owner IS NOT NULL AND l.expires_at > t.now
+                                 AND h.token > 0
+   WHERE l.owner IS NOT NULL AND l.expires_at > t.now AND (l.mode NOT IN ('shared', 'node') OR h.name IS NOT NULL)
      AND CASE WHEN w.thread = substr(:actor, -16) THEN w.owner = :owner AND w.actor = :actor ELSE w.place = 1 END
      AND (l.mode <> 'shared' OR w.wants <> 'shared'
           OR EXISTS (SELECT 1 FROM live AS v WHERE v.name = w.name AND v.ticket > 0 AND v.wants <> 'shared'))),
@@ -137,6 +138,8 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
   FROM (SELECT {{now}} AS now) AS t, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now
+                             AND (h.mode = '' OR EXISTS (SELECT 1 FROM {{holder}} AS m
+                                                          WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0))
  WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
@@ -146,7 +149,7 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, t.now - h.
   FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
  WHERE l.name >= :prefix AND l.name < CAST(:prefix || x'FF' AS TEXT) AND l.mode IN ('shared', 'permits')
-   AND l.expires_at > t.now AND h.expires_at > t.now
+   AND l.expires_at > t.now AND h.expires_at > t.now AND h.token > 0
  ORDER BY h.name, h.token;
 
 -- name: in_the_way(schema, lock, holder, waiter, shares)
