@@ -46,7 +46,17 @@ Removal Remover::look_and_remove(const Name& name, Holder* row, const std::stop_
   auto found = inspector_.inspect(name, stop);
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
   auto& reaper_table = context_.table->reaping();
-  const auto seen = context_.retry(soon(), [&](Deadline until) { return reaper_table.idle_row(name.text(), until); });
+  const auto look = [&] {
+    return context_.retry(soon(), [&](Deadline until) { return reaper_table.idle_row(name.text(), until); });
+  };
+  auto seen = look();
+  if (!seen) {  // what several had is free once all have given it back, and its row does not say so yet
+    const Identity settler;
+    context_.retry(soon(), [&](Deadline until) {
+      return reaper_table.settle(name.text(), found->token, std::string_view{settler}, until);
+    });
+    seen = look();
+  }
   if (!seen) {
     found = inspector_.inspect(name, stop);
     return told(found ? Removal::in_use : Removal::absent, std::move(found));
