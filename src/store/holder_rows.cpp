@@ -66,7 +66,9 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.limit = answer.integer(row, 20);
   // Every grant has a node; what has none was locked by a transaction.
   const bool told = !answer.text(row, 1).empty() || !answer.text(row, 15).empty();
-  if (holder.state != State::held && answer.integer(row, 13) != 0 && told)
+  // Of several, one of whose leases has ended, while another one's place stays taken: the name's run is not over.
+  const bool some_left = holder.state == State::closed && holder.mode != Mode::exclusive && !holder.owner.empty();
+  if (holder.state != State::held && answer.integer(row, 13) != 0 && told && !some_left)
     holder.last_run = last_run_of(answer, row, !holder.owner.empty());
   return holder;
 }

@@ -246,6 +246,30 @@ TEST_CASE("who gave a shared name or a permit back within its at-least time hold
   }
 }
 
+TEST_CASE("of several who left places the last that went is told, and nobody while one who never went is among them") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+  const auto share = [&](const char* label) {
+    return engine.try_lock("job", {.mode = Mode::shared, .lease = 1h, .at_least = 1h, .label = label});
+  };
+  auto first = share("first"), second = share("second");
+  REQUIRE((first && second));
+  CHECK(second->release() == Released::freed);
+  CHECK(engine.inspect("job")->state == State::held);
+  CHECK(first->release() == Released::freed);
+  check(last_run(engine), "first", Outcome::released);
+  auto crashed = share("crashed"), third = share("third");
+  REQUIRE((crashed && third));
+  database.admin().run(
+      "UPDATE resource_lock_holder SET expires_at = acquired_at + 1, reopens_at = 0 WHERE label = 'crashed'");
+  CHECK(third->release() == Released::freed);
+  const auto row = engine.inspect("job");
+  CHECK(row->state == State::closed);
+  CHECK_FALSE(row->last_run);
+  database.admin().run("UPDATE resource_lock SET owner = NULL, mode = '' WHERE name = 'job'");
+  crashed->detach();
+}
+
 TEST_CASE("the grant that a downgrade begins is told from then on") {
   Database database;
   auto engine = database.engine({.reentrance = Reentrance::none, .node = "web3"});

@@ -187,6 +187,8 @@ TEST_CASE("what a run holds is waited for inside of it by no acquire and no wait
       const auto ran = inside(outer, inner);
       CHECK_MESSAGE((ran.code == 1 && ran.says("is held by a dlock run around this one")), ran.out);
     }
+  const auto full = inside({"--limit", "1"}, "acquire --ttl 1m --limit 1");
+  CHECK_MESSAGE((full.code == 1 && full.says("is held by a dlock run around this one")), full.out);
   for (const std::string inner : {"acquire --ttl 1m -n", "acquire --ttl 1m -w 1ms", "wait -n", "wait -w 1ms"})
     CHECK(inside({}, inner).code == 75);
   const auto beside = inside({"--shared"}, "acquire --ttl 1m --shared");

@@ -234,8 +234,13 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   const auto name = asking_.name();
   const auto ask_for_it = [&](const std::stop_token& stop) {
     engine.emplace(url, options);
-    if (!asking_.wait()) refuse_nesting(*engine, name, lock_options.mode);
-    lock = ask(*engine, name, asking_.wait(), lock_options, stop, refusal);
+    const auto wait = asking_.wait();
+    if (!wait && inside_a_run()) {
+      lock = ask(*engine, name, Duration{}, lock_options, stop, refusal);
+      if (lock) return;
+      refuse_nesting(*engine, name);
+    }
+    lock = ask(*engine, name, wait, lock_options, stop, refusal);
   };
   // A grant that nobody learns of lasts as long as its lease: its answer is worth waiting for.
   const auto leave = [&](int signal) {

@@ -41,10 +41,12 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-void refuse_nesting(Engine& engine, const std::string& name, Mode beside) {
-  if (variable("DLOCK_OWNER").empty() && variable(owners_variable).empty()) return;
+bool inside_a_run() { return !variable("DLOCK_OWNER").empty() || !variable(owners_variable).empty(); }
+
+void refuse_nesting(Engine& engine, const std::string& name) {
+  if (!inside_a_run()) return;
   const auto row = engine.inspect(name);
-  if (!row || (beside != Mode::exclusive && row->mode == beside)) return;
+  if (!row) return;
   if (row->mode == Mode::exclusive ? is_ours(row->owner) : is_among_holders(engine, name))
     throw std::runtime_error(fmt::format(
         "{} (token {}) is held by a dlock run around this one: waiting for it would deadlock", in_quotes(name),

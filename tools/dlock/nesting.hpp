@@ -12,8 +12,8 @@ namespace dlock::tools {
 inline constexpr const char* owners_variable = "DLOCK_OWNERS";
 std::string variable(const char* name);  // empty: not set
 
-// Throws std::runtime_error if the name is held by a run around this process. `beside`: not where it is held in that
-// mode, which is not Mode::exclusive.
-void refuse_nesting(Engine& engine, const std::string& name, Mode beside = Mode::exclusive);
+bool inside_a_run();
+// Throws std::runtime_error if the name is held by a run around this process.
+void refuse_nesting(Engine& engine, const std::string& name);
 
 }  // namespace dlock::tools

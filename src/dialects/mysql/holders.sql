@@ -122,7 +122,7 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN IF(h.expires_at >= @dlo
 -- The answer: whether it was there, or that it is refused from now on; whether somebody waits, who listens to one of the
 -- holders at a time, and whether others of its node hold the name.
 START TRANSACTION;
-SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
+SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_others = 0, @dlock_left = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
  WHERE f.name = '' AND :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
@@ -131,14 +131,15 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
-SELECT m.gate, MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) INTO @dlock_gate, @dlock_until
+SELECT m.gate, MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))),
+       COALESCE(SUM(h.token > 0 AND h.owner <> :owner), 0) INTO @dlock_gate, @dlock_until, @dlock_others
   FROM {{holder}} m LEFT JOIN {{holder}} h ON h.name = m.name AND h.gate = m.gate
        AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > {{now}}
  WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token <= 0, m.token > 0 AND m.token <> (0 - :token), m.token = :token)
  GROUP BY m.gate;
 UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
    SET l.node = m.node, l.label = m.label
- WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
+ WHERE l.name = :name AND l.owner = @dlock_gate AND (@dlock_until IS NULL OR @dlock_others = 0) /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}}
    SET mode = IF(@dlock_until IS NULL, '', mode), meta = IF(@dlock_until IS NULL, '', meta),
        expires_at = COALESCE(@dlock_until + (expires_at = @dlock_until), {{now}}),

@@ -96,6 +96,8 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
   } catch (const Failure& failure) {
     const bool done = answer_.columns() > 0 || committed_;
     usable_ &= !skips && !done && failure.cause() == Cause::locked;  // else something may be left open in the session
+    // No floor row, or KILL QUERY: asked for alone, each is told which (run_once).
+    if (failure.code() == "1690") throw Failure(Cause::locked, failure.what(), failure.code(), done || before);
     throw_from_packet(failure, done || before);
   }
 }

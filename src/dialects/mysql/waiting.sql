@@ -160,7 +160,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
        LEFT JOIN {{lock}} l ON l.name = w.name
        LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > {{now}}
                           AND (h.mode = '' OR EXISTS (SELECT 1 FROM {{holder}} m
-                                                       WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0))
+                                                       WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0 AND m.expires_at > {{now}}))
  WHERE w.name >= :prefix AND LEFT(w.name, OCTET_LENGTH(:prefix)) = :prefix
    AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))

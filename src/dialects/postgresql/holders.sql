@@ -123,11 +123,12 @@ gate AS (
      SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
          mode = CASE WHEN r.until IS NULL THEN '' ELSE l.mode END,
          meta = CASE WHEN r.until IS NULL THEN '' ELSE l.meta END,
-         node = CASE WHEN r.until IS NULL THEN m.node ELSE l.node END,
-         label = CASE WHEN r.until IS NULL THEN m.label ELSE l.label END,
+         node = CASE WHEN r.others THEN l.node ELSE m.node END,
+         label = CASE WHEN r.others THEN l.label ELSE m.label END,
          expires_at = coalesce(r.until, m.now)
     FROM mine AS m, LATERAL (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at
-                                             ELSE greatest(h.expires_at, h.reopens_at) END) AS until
+                                             ELSE greatest(h.expires_at, h.reopens_at) END) AS until,
+                                    bool_or(h.owner <> m.owner AND h.token > 0) AS others
                                FROM {{holder}} AS h
                               WHERE h.name = m.name AND h.gate = m.gate
                                 AND CASE WHEN h.owner = m.owner THEN m.stays

@@ -8,7 +8,7 @@
 
 -- fragment: left_at
 -- When the last of those went, who have left places: a place's lease_us is for how long it was held.
-(SELECT max(k.acquired_at + k.lease_us) FROM {{holder}} AS k WHERE k.name = l.name AND k.gate = l.owner AND k.token = 0)
+(SELECT max(min(k.acquired_at + k.lease_us, k.reopens_at)) FROM {{holder}} AS k WHERE k.name = l.name AND k.gate = l.owner AND k.token = 0)
 
 -- fragment: now
 -- Microseconds since the epoch, in whole milliseconds: the same in all of a statement. A Julian day as a double is

@@ -104,10 +104,13 @@ DELETE FROM {{holder}}
 UPDATE {{lock}} AS l
    SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
        mode = CASE WHEN r.until IS NULL THEN '' ELSE l.mode END, meta = CASE WHEN r.until IS NULL THEN '' ELSE l.meta END,
-       node = CASE WHEN r.until IS NULL THEN r.node ELSE l.node END,
-       label = CASE WHEN r.until IS NULL THEN r.label ELSE l.label END,
+       node = CASE WHEN r.others THEN l.node ELSE r.node END,
+       label = CASE WHEN r.others THEN l.label ELSE r.label END,
        expires_at = coalesce(r.until, {{now}})
   FROM (SELECT m.gate, m.node, m.label,
+               EXISTS (SELECT 1 FROM {{holder}} AS h
+                        WHERE h.name = m.name AND h.gate = m.gate AND h.owner <> m.owner AND h.token > 0
+                          AND max(h.expires_at, h.reopens_at) > {{now}}) AS others,
                (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END)
                   FROM {{holder}} AS h
                  WHERE h.name = m.name AND h.gate = m.gate

@@ -139,7 +139,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now
                              AND (h.mode = '' OR EXISTS (SELECT 1 FROM {{holder}} AS m
-                                                          WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0))
+                                                          WHERE m.name = h.name AND m.gate = h.owner AND m.token > 0 AND m.expires_at > t.now))
  WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
