@@ -225,9 +225,9 @@ TEST_CASE("who gave a shared name or a permit back within its at-least time hold
     CHECK_FALSE(engine.renew("job", {Token{0}, grant.owner}, 1h));
     // The at-least time is over.
     database.admin().run(
-        "UPDATE resource_lock_holder SET reopens_at = acquired_at + 1, expires_at = acquired_at + 1 WHERE name = "
+        "UPDATE resource_lock_holder SET reopens_at = acquired_at, expires_at = acquired_at WHERE name = "
         "'job'");
-    database.admin().run("UPDATE resource_lock SET expires_at = acquired_at + 1 WHERE name = 'job'");
+    database.admin().run("UPDATE resource_lock SET expires_at = acquired_at WHERE name = 'job'");
     const auto open = engine.inspect("job");
     REQUIRE(open);
     CHECK(open->state == State::free);
@@ -261,7 +261,7 @@ TEST_CASE("of several who left places the last that went is told, and nobody whi
   auto crashed = share("crashed"), third = share("third");
   REQUIRE((crashed && third));
   database.admin().run(
-      "UPDATE resource_lock_holder SET expires_at = acquired_at + 1, reopens_at = 0 WHERE label = 'crashed'");
+      "UPDATE resource_lock_holder SET expires_at = acquired_at, reopens_at = 0 WHERE label = 'crashed'");
   CHECK(third->release() == Released::freed);
   const auto row = engine.inspect("job");
   CHECK(row->state == State::closed);

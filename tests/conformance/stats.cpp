@@ -166,16 +166,22 @@ TEST_CASE(
   constexpr int threads = 12, rounds = 20;  // 63: not the default, which the environment may replace
   Database database;
   auto engine = database.engine({.connections = 1, .combine = 63});
+  std::atomic<std::uint64_t> asked{0};
   in_parallel(threads, [&](int i) {
-    for (int n = 0; n < rounds; ++n) CHECK(engine.try_lock("n" + std::to_string(i)));
+    const Stopwatch time;
+    // Until some of them have met, which takes its time on a crowded machine.
+    for (int n = 0; n < rounds || (engine.stats().batches.sent == 0 && time.elapsed() < 1min); ++n) {
+      CHECK(engine.try_lock("n" + std::to_string(i)));
+      ++asked;
+    }
   });
   const auto stats = engine.stats();
-  CHECK(stats.granted() == threads * rounds);
-  CHECK(stats.released == threads * rounds);
+  CHECK(stats.granted() == asked);
+  CHECK(stats.released == asked);
   CHECK(stats.leases == 0);
   CHECK(stats.batches.sent > 0);
   CHECK(stats.batches.mean_size() >= 2);
-  CHECK(stats.batches.requests <= 2 * threads * rounds);
+  CHECK(stats.batches.requests <= 2 * asked);
   CHECK(stats.requests_in_flight == 0);
   CHECK(stats.connections.in_use == 0);
 }
