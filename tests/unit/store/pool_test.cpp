@@ -1,6 +1,8 @@
 // Connections are shared, bounded, and thrown away when in doubt.
 #include "store/pool.hpp"
 
+#include "support/eventually.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
