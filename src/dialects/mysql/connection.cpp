@@ -50,7 +50,7 @@ void ServerConnection::catch_up_on_answers(const Deadline& deadline) {
       throw Failure(Cause::timed_out, "MySQL: an earlier statement has no answer yet, and nothing was asked");
     usable_ = false;
   } else if (result != 0) {
-    const auto cause = failure_of(mysql_stmt_errno(unanswered_->handle), {}, user_, false).cause();
+    const auto cause = failure_of(mysql_stmt_errno(unanswered_->handle), {}, server_.user, false).cause();
     usable_ = cause != Cause::disconnected && cause != Cause::refused;
   }
   if (!usable_) throw Failure(Cause::disconnected, "MySQL: the connection failed with an earlier statement");
@@ -103,7 +103,7 @@ int ServerConnection::wait(int status, Deadline deadline) {
 }
 
 void ServerConnection::fail(unsigned number, const std::string& text, bool sent) {
-  auto failure = failure_of(number, text, user_, sent);
+  auto failure = failure_of(number, text, server_.user, sent);
   switch (failure.cause()) {
     case Cause::disconnected:
     case Cause::refused:
@@ -301,9 +301,7 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
       committed_ |= affected > 0 && !open;
     }
     if (mysql_more_results(connection_) == 0) break;
-    finish(mysql_next_result_start(&result, connection_), deadline, true,
-           [&](int happened) { return mysql_next_result_cont(&result, connection_, happened); });
-    if (result > 0) fail(true);
+    if (next_result(deadline) > 0) fail(true);
   }
   answer_.affected = affected;
 }

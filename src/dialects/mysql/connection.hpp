@@ -113,6 +113,9 @@ class ServerConnection final : public Connection {
   // Sends a text of one or more statements; answer_ is the last result with rows, those of as many columns right before
   // it included, and all rows changed.
   void query(const std::string& sql, Deadline deadline);
+  // Goes on to the next result of a text, as mysql_next_result().
+  int next_result(const Deadline& deadline);
+  bool rest_is_dropped(const Deadline& deadline);
   void run_packet(const std::string& sql, Deadline deadline);
   void run_text(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);
@@ -126,7 +129,7 @@ class ServerConnection final : public Connection {
   static constexpr std::string_view sql_mode = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO";
 
   const bool prepare_;
-  const std::string user_;
+  const Server server_;
   MYSQL* connection_ = nullptr;
   bool mariadb_ = false, encrypted_ = false;
   std::size_t largest_packet_ = 1'000'000;  // the server's limit, or the smallest that was ever a default

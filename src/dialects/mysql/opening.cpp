@@ -57,7 +57,7 @@ void init_library() {
 }
 
 ServerConnection::ServerConnection(const Server& server, const SessionUse& use, Deadline deadline)
-    : prepare_(use.prepared_statements), user_(server.user) {
+    : prepare_(use.prepared_statements), server_(server) {
   init_library();
   const BrokenPipeGuard guard;
   connection_ = mysql_init(nullptr);
@@ -202,7 +202,7 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
   if (connected == nullptr) {
     const auto number = mysql_errno(connection_);
     auto failure = failure_of(number, fmt::format("cannot connect to {}: {}", server.target, mysql_error(connection_)),
-                              user_, false);
+                              server_.user, false);
     // Whatever breaks while connecting was never sent a statement.
     if (failure.cause() == Cause::disconnected)
       throw Failure(must && number == tls_failed ? Cause::rejected : Cause::refused, failure.what(), failure.code());

@@ -1,7 +1,13 @@
-// Requests that are several statements, or several packets: what of them is committed when one fails.
+// Requests that are several statements, or several packets: what of them is committed when one fails, and how it is
+// known that the server has dropped the rest of one.
 #include "broken_pipe.hpp"
 #include "connection.hpp"
 #include "literals.hpp"
+#include "types/mutant.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <numeric>
@@ -12,6 +18,10 @@ namespace dlock::dialects::mysql {
 namespace {
 
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
+// Of silence in the middle of a text, until it is looked into for the first time, which takes a connection: longer than
+// MariaDB waits for a lock.
+constexpr std::chrono::milliseconds long_silence{1500};
+constexpr std::chrono::milliseconds longest_look{1000}, longest_way{300};  // of an answer that is under way
 // What follows it is for rows of which nothing was said before it.
 constexpr std::string_view second_mark = "/*absent*/";
 
@@ -43,6 +53,16 @@ std::string with_lists(const Statement& statement, std::span<const Argument> row
   return sql;
 }
 
+// How the name ends that the server has for the other end of this socket. Empty: it leads to no other machine.
+std::string port_of(int socket) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
+  if (own.ss_family == AF_INET) return fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in&>(own).sin_port));
+  if (own.ss_family == AF_INET6) return fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in6&>(own).sin6_port));
+  return {};
+}
+
 // Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered`
 // before tell.
 [[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
@@ -55,6 +75,49 @@ std::string text_of(const StatementOfRows& what) {
 }
 
 }  // namespace
+
+// A statement that is killed (KILL QUERY) when it has just answered ends the text behind it, too, and nobody is told:
+// the session sits there, with what the text has locked. Who waits for an answer then would wait for all of their time,
+// and with them everybody who needs those rows.
+int ServerConnection::next_result(const Deadline& deadline) {
+  int result = 0, status = mysql_next_result_start(&result, connection_);
+  auto silence = long_silence;
+  auto look = later(BootClock::now(), silence);
+  for (bool dropped = false; status != 0;) {
+    const int happened = wait(status, deadline.no_later_than(look));
+    if (happened >= 0) {
+      status = mysql_next_result_cont(&result, connection_, happened);
+      continue;
+    }
+    if (dropped || deadline.passed()) {
+      usable_ = false;
+      throw Failure(Cause::timed_out,
+                    dropped ? "MySQL: a statement was killed, and what was to follow it was never run"
+                            : "MySQL: no answer in time",
+                    {}, true);
+    }
+    dropped = rest_is_dropped(deadline);
+    silence = dropped ? longest_way : 2 * silence;
+    look = later(BootClock::now(), silence);
+  }
+  return result;
+}
+
+// As the server tells another connection: nothing is run there. Where that leads elsewhere, it is not known. MariaDB
+// says "Killed" until the session is asked something.
+bool ServerConnection::rest_is_dropped(const Deadline& deadline) {
+  if (planted("rest_awaited")) return false;
+  const auto by = deadline.no_later_than(later(BootClock::now(), longest_look));
+  try {
+    ServerConnection second(server_, {false, false}, by);
+    const auto& answer = second.ask(
+        fmt::format("SELECT HOST FROM information_schema.processlist WHERE ID = {} AND COMMAND IN ('Sleep', 'Killed') "
+                    "AND INFO IS NULL",
+                    mysql_thread_id(connection_)),
+        by);
+    return answer.rows() == 1 && answer.text(0, 0).ends_with(port_of(mysql_get_socket(connection_)));
+  } catch (const Failure&) { return false; }
+}
 
 Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                        Deadline deadline) {
