@@ -2,6 +2,7 @@
 // and told of a grant that begins or ends here: also that its lease is too short for the round trip.
 #include "engine/context.hpp"
 
+#include "engine/lease/refusal.hpp"
 #include "engine/session_id.hpp"
 #include "types/annotated_mutex.hpp"
 
@@ -149,6 +150,13 @@ void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
 void Context::tell_loss(const std::shared_ptr<Lease>& held, std::string_view text) noexcept {
   events->emit_loss(held, text);
   queues->let_go_unheard(held->name());
+}
+
+void Context::lose_refused(const std::shared_ptr<Lease>& held, std::string_view what) {
+  constexpr std::chrono::seconds longest_look{1};
+  auto loss = Loss::refused;
+  const auto why = why_refused(*table, *held, std::min(soon(), later(BootClock::now(), longest_look)), loss);
+  if (held->lose(loss)) tell_loss(held, why.empty() ? std::string(what) : fmt::format("{}: {}", what, why));
 }
 
 void Context::tell_if_lost(const std::shared_ptr<Lease>& held) noexcept {

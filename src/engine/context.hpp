@@ -88,6 +88,8 @@ class Context : public std::enable_shared_from_this<Context> {
   bool is_inside(const Name& name) const;
   // Of a lease that whoever changed it found lost: who waits for it here is not told by its release any more.
   void tell_loss(const std::shared_ptr<Lease>& held, std::string_view text) noexcept;
+  // Likewise where the database has refused what it was asked: why is looked into for a moment.
+  void lose_refused(const std::shared_ptr<Lease>& held, std::string_view what);
   // Whoever lets go of it may be the first to look at it after its end.
   void tell_if_lost(const std::shared_ptr<Lease>& held) noexcept;
   // A grant was made to this thread or its job: threads of that job that wait for the name may enter it.

@@ -105,6 +105,16 @@ LockInTransaction InTransaction::try_lock_in(const TransactionRef& transaction, 
   return grant;
 }
 
+// As everybody else sees it: a transaction that reads as of before the grant finds nothing of it.
+bool InTransaction::is_there(const store::LeaseKey& key) {
+  if (planted("unseen_is_lost")) return false;
+  try {
+    const auto until = context_.soon();
+    if (key.mode != Mode::exclusive) return context_.table->lease_of_holder(key, until).has_value();
+    return context_.table->lease_status({&key, 1}, until).front() != store::LeaseStatus::gone;
+  } catch (const Failure&) { return false; }
+}
+
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
 // committed then, and where the options say so, cannot.
 void InTransaction::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held,
@@ -135,9 +145,16 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
     throw;
   }
   if (proved) return;
+  if (!over && is_there(key)) {
+    if (options.doom) caller.spoil();
+    throw Error(
+        Fault::conflict,
+        fmt::format("the lock {} (token {}) was granted after the transaction's snapshot; roll the transaction back "
+                    "and run it again, with the fence first",
+                    in_quotes(held->name()), number(held->token())));
+  }
   if (options.doom && !planted("refused_not_doomed")) caller.doom();
-  if (!over && held->lose(Loss::refused))
-    context_.events->emit_loss(held, "a fence was refused: the lease is no longer ours");
+  if (!over) context_.lose_refused(held, "a fence was refused");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
                                        in_quotes(held->name()), number(held->token()),
                                        gone || !held->loss() ? "no longer held" : "lost"));

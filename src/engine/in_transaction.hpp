@@ -36,6 +36,7 @@ class InTransaction {
 
  private:
   void put_rows_right_before();
+  bool is_there(const store::LeaseKey& key);
   void prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
              bool gone);
 

@@ -14,6 +14,9 @@
 namespace dlock::engine {
 namespace {
 
+// A thread that only hands out what it is granted remembers no more of it than that.
+constexpr std::size_t most_detached = 1024;
+
 // Whether a row may still be there that is wrong.
 bool over(const Stray& stray) noexcept {
   if (!stray.held->wrong_row()) return true;
@@ -64,7 +67,11 @@ void ThreadJob::add(Stray stray) noexcept {
     if (closed_) return;
     if (list_.size() >= limit_) {
       std::erase_if(list_, over);
-      limit_ = std::max<std::size_t>(16, 2 * list_.size());
+      auto detached = std::ranges::count(list_, true, &Stray::detached);
+      if (!planted("detached_for_ever"))
+        std::erase_if(list_,
+                      [&](const Stray& each) { return each.detached && detached-- > std::ptrdiff_t{most_detached}; });
+      limit_ = std::max<std::size_t>(16, list_.size() + std::min(list_.size(), most_detached));
     }
     list_.push_back(std::move(stray));
     strays_.store(list_.size(), std::memory_order_release);

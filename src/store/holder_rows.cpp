@@ -31,7 +31,7 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
 }  // namespace
 
 Mode mode_of(std::string_view word) {
-  for (const Mode mode : {Mode::shared, Mode::permits})
+  for (const Mode mode : {Mode::shared, Mode::permits, Mode::node})
     if (to_string(mode) == word) return mode;
   return Mode::exclusive;
 }
@@ -55,7 +55,7 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.state = state_of(answer.text(row, 6));
   holder.held = Duration{answer.integer(row, 7)};
   holder.left = Duration{answer.integer(row, 8)};
-  holder.entries = static_cast<int>(answer.integer(row, 9));
+  if (holder.state == State::held) holder.entries = static_cast<int>(answer.integer(row, 9));
   holder.lease = Duration{answer.integer(row, 10)};
   holder.waiters = static_cast<std::size_t>(answer.integer(row, 11));
   holder.kept = answer.text(row, 12);
@@ -67,7 +67,8 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   // Every grant has a node; what has none was locked by a transaction.
   const bool told = !answer.text(row, 1).empty() || !answer.text(row, 15).empty();
   // Of several, one of whose leases has ended, while another one's place stays taken: the name's run is not over.
-  const bool some_left = holder.state == State::closed && holder.mode != Mode::exclusive && !holder.owner.empty();
+  const bool places = holder.mode == Mode::shared || holder.mode == Mode::permits;
+  const bool some_left = holder.state == State::closed && places && !holder.owner.empty();
   if (holder.state != State::held && answer.integer(row, 13) != 0 && told && !some_left)
     holder.last_run = last_run_of(answer, row, !holder.owner.empty());
   return holder;

@@ -207,7 +207,7 @@ class LockTable {
 
   virtual std::optional<Holder> inspect(std::string_view name, Deadline deadline) = 0;
   // The length of the lease of one of several who hold a name: what inspect() says of it is that of the longest. Empty:
-  // there is no such holder.
+  // it is no holder any more.
   virtual std::optional<Duration> lease_of_holder(const LeaseKey& key, Deadline deadline) = 0;
   // Rows whose name begins with `prefix`, ordered by name.
   virtual std::vector<Holder> list(std::string_view prefix, Deadline deadline) = 0;

@@ -182,6 +182,7 @@ std::vector<Waiter> SqlWaiterTable::waiters(std::string_view prefix, Deadline de
       waiter.holder_label = answer.text(row, 11);
       waiter.holder_token = Token{answer.integer(row, 12)};
       waiter.mode = mode_of(answer.text(row, 13));
+      if (waiter.mode == Mode::node) waiter.mode = Mode::exclusive;
       found.push_back(std::move(waiter));
     }
   });

@@ -117,6 +117,18 @@ TEST_CASE("a reader whose lease is over keeps nobody from writing, and is not re
   CHECK_FALSE(other.try_lock("a"));
 }
 
+TEST_CASE("a reader that is one no more is told so where it would write, not that there are others") {
+  Database database;
+  auto engine = apart(database), other = apart(database);
+  for (const bool taken : {true, false}) {
+    auto lock = engine.lock("a", {.mode = Mode::shared, .lease = 1h, .renew = false});
+    REQUIRE(other.force_release("a", lock.token(), "out of its way"));
+    const auto next = taken ? other.try_lock("a") : std::nullopt;
+    CHECK(thrown_by([&] { lock.try_upgrade(); }).fault == Fault::lost);
+    CHECK_FALSE(lock.valid());
+  }
+}
+
 TEST_CASE("a writer that waits does not keep the only reader from writing, and comes after it") {
   Database database;
   auto engine = apart(database), other = apart(database);

@@ -133,6 +133,36 @@ TEST_CASE("a renewal after the transaction's snapshot is conflict or fenced, and
   }
 }
 
+TEST_CASE("a lock that is granted after the transaction's snapshot is no lost one, and can be fenced by the next") {
+  Scene scene;
+  const std::vector<LockOptions> kinds{
+      {}, {.mode = Mode::shared}, {.mode = Mode::permits, .limit = 2}, {.reentrance = Reentrance::node}};
+  int names = 0;
+  for (const auto& beginning : scene.beginnings()) {
+    if (!beginning.early_snapshot) continue;
+    for (auto options : kinds) {
+      options.renew = false;
+      for (const bool known : {true, false}) {
+        INFO(beginning.name << ", as " << to_string(options.mode) << (known ? ", a row that was there" : ""));
+        const auto name = "b" + std::to_string(++names);
+        if (known) CHECK(scene.engine.lock(name).release() == Released::freed);
+        Caller caller(scene.database.test_database());
+        caller.begin(beginning);
+        caller.number("SELECT count(*) FROM app");
+        auto lock = scene.engine.lock(name, options);
+        const auto first = thrown_by([&] { lock.fence(caller.native()); });
+        CHECK_MESSAGE((!first.fault || first.fault == Fault::conflict), first.text);
+        CHECK(lock.valid());
+        caller.run_anyway(first.fault ? "COMMIT" : "ROLLBACK");
+        caller.begin(beginning);
+        lock.fence(caller.native());
+        caller.run("COMMIT");
+        CHECK(lock.release() == Released::freed);
+      }
+    }
+  }
+}
+
 TEST_CASE("a conflict does not let anything be stored either") {
   Scene scene;
   for (const auto& beginning : scene.beginnings()) {

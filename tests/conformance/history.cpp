@@ -262,17 +262,17 @@ TEST_CASE("each entry of a node is told when it leaves, and when another engine 
   REQUIRE(two);
   one.reset();
   CHECK(database.rows() == 1);
-  check(newest(engine), "entry", Outcome::released);
+  check(newest(engine), "entry", Outcome::released, Mode::node);
   two.reset();
   CHECK(database.rows() == 2);
-  check(newest(engine), "another", Outcome::released);
+  check(newest(engine), "another", Outcome::released, Mode::node);
   auto left = enter(engine, {.renew = false, .label = "left behind"});
   REQUIRE(left);
   auto restarted = database.engine({.reentrance = Reentrance::node, .node = "web3", .node_exclusive = true});
   auto again = enter(restarted, {.label = "restarted"});
   REQUIRE(again);
   CHECK(database.rows() == 3);
-  check(newest(engine), "left behind", Outcome::taken_over);
+  check(newest(engine), "left behind", Outcome::taken_over, Mode::node);
 }
 
 TEST_CASE("a transaction's lock is told with its commit, and a rollback leaves no row") {

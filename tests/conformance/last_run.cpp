@@ -79,6 +79,32 @@ TEST_CASE("a lease that ended without a release has expired at its end, settled 
   check(last_run(engine), "the next", Outcome::released);
 }
 
+TEST_CASE("the last entry of a node whose lease ended within its at-least time has expired, whoever asks meanwhile") {
+  Database database;
+  auto engine = database.engine({.node = "web3"}), other = database.engine();
+  auto entry = engine.try_lock(
+      "job",
+      {.at_least = 1h, .renew = false, .reentrance = Reentrance::node, .label = "abandoned", .metadata = "page 7"});
+  REQUIRE(entry);
+  entry->detach();
+  database.admin().expire("job");
+  const LockOptions reader{.mode = Mode::shared}, permit{.mode = Mode::permits, .limit = 5};
+  const LockOptions of_node{.reentrance = Reentrance::node}, writer{};
+  for (const auto& asked : {writer, reader, permit, of_node}) {
+    CHECK_FALSE(other.try_lock("job", asked));
+    const auto row = other.inspect("job");
+    CHECK(row->state == State::closed);
+    CHECK(row->mode == Mode::node);
+    CHECK(row->entries == 0);
+    CHECK(row->metadata == "page 7");
+    check(row->last_run, "abandoned", Outcome::expired);
+  }
+  database.admin().age("job", 1h);
+  CHECK(engine.reap().abandoned == 1);
+  CHECK(engine.inspect("job")->metadata.empty());
+  check(last_run(engine), "abandoned", Outcome::expired);
+}
+
 TEST_CASE("who takes over what has expired writes over that run") {
   Database database;
   auto engine = database.engine({.node = "web3"});

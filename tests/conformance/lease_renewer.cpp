@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -108,6 +110,22 @@ TEST_CASE("a forced release is noticed by the holder, and is told as such") {
   REQUIRE(news.comes(Event::Kind::lost));
   CHECK(eventually([&] { return news.of(Event::Kind::lost).back().token == lock->token(); }));
   CHECK(news.of(Event::Kind::lost).back().name == "job");
+}
+
+TEST_CASE("whatever the holder asks for first, a forced release is told as such") {
+  Database database;
+  auto engine = database.engine();
+  auto other = database.engine();
+  const std::vector<std::function<void(Lock&)>> calls{
+      [](Lock& lock) { lock.extend(1h); }, [](Lock& lock) { lock.ensure(2h); },
+      [](Lock& lock) { lock.update_metadata("page 7"); }, [](Lock& lock) { lock.downgrade(); }};
+  for (const auto& call : calls)
+    CHECK(eventually([&] {  // as above
+      auto lock = engine.lock("job", {.lease = 1h, .renew = false});
+      REQUIRE(other.force_release("job", lock.token()));
+      CHECK(thrown_by([&] { call(lock); }).fault == Fault::lost);
+      return lock.loss() == Loss::forced;
+    }));
 }
 
 TEST_CASE("a takeover is noticed by the holder, and leaves the next one alone") {

@@ -86,6 +86,24 @@ TEST_CASE("engines of one node share the token, and the lock is free when the la
   CHECK(stranger.try_lock("job"));
 }
 
+TEST_CASE("what is told of the entries of a node is the label of the first that is there") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  for (int round = 0; round < 8; ++round) {
+    auto first = engine.try_lock("job", {.label = "first"});
+    // SQLite's clock counts milliseconds.
+    CHECK(eventually([&] {
+      const auto later = engine.try_lock("later");
+      return database.admin().acquired_at("later") > database.admin().acquired_at("job");
+    }));
+    auto second = engine.try_lock("job", {.label = "second"});
+    REQUIRE(second);
+    CHECK(engine.inspect("job")->label == "first");
+    first.reset();
+    CHECK(engine.inspect("job")->label == "second");
+  }
+}
+
 TEST_CASE("a lock that was not taken for the node is not entered, nor by who did not ask for it") {
   Database database;
   auto plain = database.engine({.node = "replica-0"});

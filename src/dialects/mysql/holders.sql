@@ -45,11 +45,11 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name SET h.gate = '-', h.token = -h.token, h.permits = 0, h.acquired_at = {{now}}
- WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}}) AND h.token > 0
+ WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR GREATEST(l.expires_at, l.reopens_at) <= {{now}}) AND h.token > 0
    AND IF(l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner, h.expires_at,
           GREATEST(h.expires_at, h.reopens_at)) <= {{now}} /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
- WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}})
+ WHERE h.name = :name AND (:mode = _binary 'permits' AND l.mode = :mode OR l.owner IS NULL OR GREATEST(l.expires_at, l.reopens_at) <= {{now}})
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
             WHEN h.token < 0 THEN h.acquired_at <= {{now}} - 86400000000
                    OR h.acquired_at < (SELECT t.acquired_at FROM (SELECT m.acquired_at FROM {{holder}} m
@@ -237,7 +237,7 @@ START TRANSACTION;
 SELECT /*+ MAX_EXECUTION_TIME(50) */ l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.owner = :new_owner, h.node = :node, h.label = :label, h.actor = :actor, h.lease_us = :lease,
-       h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
+       h.meta = IF(LENGTH(:meta) = 0, h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
  WHERE h.name = :name AND h.token = :token AND h.token > 0 AND h.owner IN (:owner, :new_owner) /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
@@ -299,7 +299,7 @@ UPDATE {{lock}} l
 
 -- name: holder_lease(name, owner, token)
 -- The length of a holder's lease; the gate's is that of the longest it has had.
-SELECT h.lease_us FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+SELECT h.lease_us FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet matched
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it

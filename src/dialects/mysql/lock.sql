@@ -180,7 +180,7 @@ UPDATE {{lock}} SET meta = :meta, kept = IF(:keep = 0, kept, :meta), expires_at 
 -- lost: the row is the new owner's already.
 UPDATE {{lock}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
-       meta = IF(:meta = '', meta, :meta),
+       meta = IF(LENGTH(:meta) = 0, meta, :meta),
        expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND mode = '';
 

@@ -5,11 +5,11 @@
 FROM {{holder}} h
                   WHERE l.owner IS NOT NULL AND l.mode <> '' AND h.name = l.name AND h.gate = l.owner AND h.token > 0
                     AND (h.expires_at > {{now}} OR l.expires_at <= {{now}})
-                  ORDER BY IF(l.expires_at > {{now}}, h.token, h.expires_at) DESC, h.token DESC LIMIT 1
+                  ORDER BY IF(l.expires_at > {{now}}, h.token, h.expires_at) DESC, h.token DESC, h.acquired_at LIMIT 1
 
 -- fragment: row
--- Of a row that several hold the node and label are those of the holder that came last and is there, or of the one
--- whose lease ended last. Where all of them have given it back (left_by_all) nobody holds it, although there may be places that
+-- Of a row that several hold the node and label are those of the holder that came last and is there (of the entries of a
+-- node the first), or of the one whose lease ended last. Where all of them have given it back (left_by_all) nobody holds it, although there may be places that
 -- stay taken for an at-least time: it was released when the last of them went.
 SELECT name, COALESCE((SELECT h.node {{one_of_several}}), node), IF({{left_by_all}}, NULL, owner),
        COALESCE((SELECT h.label {{one_of_several}}), label), meta, token,

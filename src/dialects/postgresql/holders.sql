@@ -27,12 +27,12 @@ SELECT FROM {{lock}} AS l
  WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= {{now}} 
         OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
 UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = (SELECT {{now}}) FROM {{lock}} AS l
- WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
+ WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR greatest(l.expires_at, l.reopens_at) <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text AND h.token > 0
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
             ELSE greatest(h.expires_at, h.reopens_at) END <= {{now}};
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
- WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
+ WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR greatest(l.expires_at, l.reopens_at) <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
    AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
             WHEN h.token < 0
@@ -295,7 +295,8 @@ SELECT CASE WHEN count(*) = 1 THEN 1
 
 -- name: holder_lease(name, owner, token)
 -- The length of a holder's lease; the gate's is that of the longest it has had.
-SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name::text AND h.owner = :owner::text AND h.token = :token::bigint;
+SELECT h.lease_us FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name::text AND h.owner = :owner::text AND h.token = :token::bigint;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease)
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it

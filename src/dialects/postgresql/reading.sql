@@ -5,11 +5,11 @@
 FROM {{holder}} AS h
                   WHERE s.owner IS NOT NULL AND s.mode <> '' AND h.name = s.name AND h.gate = s.owner AND h.token > 0
                     AND (h.expires_at > s.now OR s.expires_at <= s.now)
-                  ORDER BY CASE WHEN s.expires_at > s.now THEN h.token ELSE h.expires_at END DESC, h.token DESC LIMIT 1
+                  ORDER BY CASE WHEN s.expires_at > s.now THEN h.token ELSE h.expires_at END DESC, h.token DESC, h.acquired_at LIMIT 1
 
 -- fragment: row
--- Of a row that several hold the node and label are those of the holder that came last and is there, or of the one
--- whose lease ended last. Where all of them have given it back (left_by_all) nobody holds it, although there may be places that
+-- Of a row that several hold the node and label are those of the holder that came last and is there (of the entries of a
+-- node the first), or of the one whose lease ended last. Where all of them have given it back (left_by_all) nobody holds it, although there may be places that
 -- stay taken for an at-least time: it was released when the last of them went.
 SELECT s.name, coalesce((SELECT h.node {{one_of_several}}), s.node), CASE WHEN NOT s.left_by_all THEN s.owner END,
        coalesce((SELECT h.label {{one_of_several}}), s.label), s.meta, s.token,

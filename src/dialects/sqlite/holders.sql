@@ -23,13 +23,13 @@ SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{holder}} AS h SET gate = '-', token = -h.token, permits = 0, acquired_at = {{now}} FROM {{lock}} AS l
  WHERE l.name = :name AND h.name = l.name AND h.token > 0
-   AND (:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL OR l.expires_at <= {{now}})
+   AND (:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL OR max(l.expires_at, l.reopens_at) <= {{now}})
    AND CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN h.expires_at
             ELSE max(h.expires_at, h.reopens_at) END <= {{now}};
 DELETE FROM {{holder}}
  WHERE name = (SELECT l.name FROM {{lock}} AS l
                 WHERE l.name = :name AND (:mode = 'permits' AND l.mode = :mode OR l.owner IS NULL
-                   OR l.expires_at <= {{now}}))
+                   OR max(l.expires_at, l.reopens_at) <= {{now}}))
    AND EXISTS (SELECT 1 FROM {{lock}} AS l
                 WHERE l.name = :name
                   AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= {{now}}
@@ -240,7 +240,8 @@ UPDATE {{holder}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
 
 -- name: holder_lease(name, owner, token)
 -- The length of a holder's lease; the gate's is that of the longest it has had.
-SELECT h.lease_us FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+SELECT h.lease_us FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it

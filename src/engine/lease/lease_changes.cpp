@@ -60,7 +60,7 @@ void LeaseChanges::extend(const std::shared_ptr<Lease>& held, const Extension& e
   });
   if (renewal == store::Renewed::lost ||
       !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, extension.only_longer)) {
-    if (held->lose(Loss::refused)) context_.tell_loss(held, "it could not be extended: the lease is no longer ours");
+    context_.lose_refused(held, "it could not be extended");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
@@ -89,8 +89,7 @@ void LeaseChanges::update_metadata(const std::shared_ptr<Lease>& held, std::stri
     return context_.table->update_metadata(held->pinned_key(), metadata, keep, until);
   });
   if (written) return;
-  if (held->lose(Loss::refused))
-    context_.tell_loss(held, "its metadata could not be written: the lease is no longer ours");
+  context_.lose_refused(held, "its metadata could not be written");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: its metadata could not be written",
                                        in_quotes(held->name()), number(held->token())));
 }
@@ -116,6 +115,14 @@ void LeaseChanges::check_convertible(const Lease& held, Mode from) {
                        from == Mode::exclusive ? "an exclusive" : "a shared",
                        from == Mode::exclusive ? "shared" : "exclusive"));
   if (context_.entries.inside(held) != 1) refuse("has been entered more than once: leave the inner ones first");
+}
+
+// Whether it is still one of those who share its name.
+bool LeaseChanges::is_there(const Lease& held) {
+  if (planted("lost_is_shared")) return true;
+  return context_.retry(context_.soon(), [&](Deadline until) {
+    return context_.table->lease_of_holder(held.pinned_key(), until).has_value();
+  });
 }
 
 // Under another owner and the next token, so that nothing of the old grant can be taken for the new one. Where nobody
@@ -156,10 +163,10 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
     throw;
   }
   if (!token) {
-    if (to == Mode::exclusive) return nullptr;
-    if (held->lose(Loss::refused)) context_.tell_loss(held, "it could not be converted: the lease is no longer ours");
-    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made shared",
-                                         in_quotes(held->name()), number(held->token())));
+    if (to == Mode::exclusive && is_there(*held)) return nullptr;
+    context_.lose_refused(held, "it could not be converted");
+    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made {}",
+                                         in_quotes(held->name()), number(held->token()), to_string(to)));
   }
   auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, begun);
   next->in_mode(to);

@@ -33,6 +33,7 @@ class LeaseChanges {
   void update_metadata(const std::shared_ptr<Lease>& held, std::string_view metadata, Keep keep);
 
  private:
+  bool is_there(const Lease& held);
   void check_convertible(const Lease& held, Mode from);
   std::shared_ptr<Lease> convert(const std::shared_ptr<Lease>& held, Mode to);
 

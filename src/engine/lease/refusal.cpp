@@ -1,4 +1,4 @@
-// Reads the row of a lease that could not be renewed.
+// Reads the row of a lease that was refused something.
 #include "engine/lease/refusal.hpp"
 
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ std::string look_into(store::LockTable& table, const Lease& held, const Deadline
 
 std::string why_refused(store::LockTable& table, const Lease& held, const Deadline& deadline, Loss& loss) noexcept {
   try {
-    if (deadline.passed()) return "renewal was refused";
+    if (deadline.passed()) return "it is no longer ours";
     try {
       return look_into(table, held, deadline, loss);
-    } catch (const Failure& failure) { return fmt::format("renewal was refused ({})", failure.what()); }
+    } catch (const Failure& failure) { return fmt::format("it is no longer ours ({})", failure.what()); }
   } catch (const std::exception&) {  // out of memory
     return {};
   }

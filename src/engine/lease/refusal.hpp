@@ -1,4 +1,4 @@
-// Why a renewal was refused, as far as the row tells.
+// Why a lease was refused what was asked of it, as far as the row tells.
 #pragma once
 
 #include "engine/lease/lease.hpp"

@@ -46,5 +46,5 @@ TEST_CASE("metadata that nobody may write any more are a loss, told once") {
       FAIL("it was written");
     } catch (const dlock::Error& error) { CHECK(error.fault() == Fault::lost); }
   CHECK(bench.metadata().empty());
-  CHECK(bench.held->loss() == dlock::Loss::refused);
+  CHECK(bench.held->loss() == dlock::Loss::forced);
 }
