@@ -87,10 +87,10 @@ class DLOCK_EXPORT Engine {
   [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {},
                                          Refusal* refusal = nullptr);
 
-  // Several names at once, all of them or none, in any order; one that is given twice counts once. All are held as
-  // `options` say, each as a lock of its own: token, trust and renewal, and whoever holds one already enters it again.
-  // Misuse without a name. To hold names that others take together as well costs no deadlock, whatever the order they
-  // are given in.
+  // Several names at once, all of them or none, in any order; one that is given twice counts once. All are held
+  // exclusively, as `options` say, each as a lock of its own: token, trust and renewal, and whoever holds one already
+  // enters it again. Misuse without a name. To hold names that others take together as well costs no deadlock, whatever
+  // the order they are given in.
   // What is seen to be busy is answered by a read, and nothing is written. Otherwise all are asked for in one statement
   // (of EngineOptions::combine names at most; Reentrance::node: one by one), and where one is not granted the others
   // are given back at once: for that moment they are held, their tokens have grown, and who waits for them is woken.
@@ -145,12 +145,12 @@ class DLOCK_EXPORT Engine {
   void async_release(Lock lock, std::function<void(Released)> handler = {});
 
   // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends
-  // by commit, rollback or the end of its connection. Excludes leases on the same name, and is excluded by them. Waits
-  // at most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it
-  // waited. The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On
-  // PostgreSQL the server ends the transaction when its client is silent for longer than EngineOptions::lease (see
-  // bound_idle; than the lease that begins with its commit, if one does). To wait for another name in it is no silence,
-  // as long as the lock table answers.
+  // by commit, rollback, also to a savepoint from before it, or the end of its connection. Excludes leases on the same
+  // name, and is excluded by them. Waits at most `wait` (0: one attempt), without holding anything up meanwhile. Empty:
+  // busy or locked, or timed out if it waited. The connection keeps its settings, and the transaction its savepoints
+  // and writes, whatever the answer. On PostgreSQL the server ends the transaction when its client is silent for longer
+  // than EngineOptions::lease (see bound_idle; than the lease that begins with its commit, if one does). To wait for
+  // another name in it is no silence, as long as the lock table answers.
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file, also by an attempt in vain; one that writes already does not wait
@@ -178,7 +178,8 @@ class DLOCK_EXPORT Engine {
                                                  SaturatingDuration wait, const LockOptions& lease,
                                                  Refusal* refusal = nullptr);
 
-  // Waits until the name can be taken, without taking it. False: time is up, or stopped.
+  // Waits until the name can be taken, without taking it. False: time is up, or stopped. What an open transaction has
+  // locked (try_lock_in) cannot be seen, and counts as free.
   [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
 
   // Takes charge of a grant made elsewhere (Lock::detach, try_lock_in, another process), and renews it on the way: by

@@ -60,7 +60,8 @@ struct HistoryEntry {
   std::string reason{};  // of a release by force, as it was said; may be empty
 };
 
-// One row of the table as it was when it was read. For a free or closed row the fields of a holder are empty.
+// One row of the table as it was when it was read. For a free row, and a closed one that was given back, the fields of
+// a holder are empty; a lease that has ended within its at-least time is closed, and they say whose it was.
 struct Holder {
   std::string name{};
   State state{};
@@ -69,7 +70,7 @@ struct Holder {
   Token token{};       // of the current grant, or of the last one
   Duration held{};     // since the grant
   Duration left{};     // of the lease; for a closed row, until it opens; negative: expired since
-  Duration lease{};    // the length a renewal gives
+  Duration lease{};    // the length a renewal gives; of several, the longest that one came with
   std::optional<LastRun>
       last_run{};  // unless held; the next grant writes over it, also one that takes over what expired
   // In which it is held. Where several hold it, owner and token are none of theirs, and the node and the label those of

@@ -26,7 +26,7 @@ class ThreadLocks;
 enum class Loss {
   refused,      // the database said that the lease is another owner's, or nobody's
   unconfirmed,  // trust ran out before a renewal was confirmed
-  forced,       // somebody released it by force
+  forced,       // somebody released it by force, as far as the row still told so
   max_hold,     // it was held as long as LockOptions::max_hold allows
 };
 
@@ -196,13 +196,14 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Proves, inside the caller's open transaction on the same database, that the lease is still this grant's, by writing
   // its row: nobody else can be granted the lock until the transaction ends, and nobody was before. What is committed
   // in it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE
-  // (and in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict. The
+  // (and in a deferred transaction on SQLite) a grant or a renewal since its snapshot ends it with conflict. The
   // lease is renewed on the way, for others; this process counts on that only after with_fence. Until the transaction
   // ends the renewer cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent
   // for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
   // connection keeps its settings; it waits for the database as its owner has set it up to.
-  // A fence is a part of the transaction: who goes back to a savepoint from before it has undone it, and on PostgreSQL
-  // the row is not locked any more either. In nested blocks (an ORM's, which are savepoints) fence in the outermost.
+  // A fence is a part of the transaction: who goes back to a savepoint from before it has undone it, and the row is not
+  // locked any more either (but on SQLite, and on MySQL behind an earlier statement). In nested blocks (an ORM's, which
+  // are savepoints) fence in the outermost.
   // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),
   // misuse (no transaction is open, a failed one, a result left to read; or the connection leads to another database
   // than the lock table's, and both are named), unavailable, schema, permission. Do not commit then: see

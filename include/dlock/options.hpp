@@ -57,7 +57,7 @@ struct LockOptions {
   // Longer than its margin, to 10 years, which is until_released; renewed automatically from 300 ms up.
   std::optional<SaturatingDuration> lease{};
   // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it
-  // longer.
+  // longer. With Mode::shared it is closed to who asks exclusively, with Mode::permits the permit stays taken.
   SaturatingDuration at_least{};
   // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 =
   // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease

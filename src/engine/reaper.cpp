@@ -211,6 +211,12 @@ struct Reaper::State : Worker {
     });
   }
 
+  // How many rows of history are too many, if a number is set.
+  std::size_t history_excess(const std::stop_token& stop) {
+    if (options.history == 0) return 0;
+    return ask(stop, [&](Deadline until) { return reaping.history_excess(options.history, until); });
+  }
+
   // At most `limit` of the rows of history that are too many, if a number is set.
   std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) REQUIRES(working) {
     std::size_t removed = 0;
@@ -354,6 +360,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
       return reaped.abandoned < reaping.limit;
     });
     reaped.abandoned = std::min(reaped.abandoned, reaping.limit);
+    reaped.history = state.history_excess(stop);
     return reaped;
   }
   const auto when_possible = [&](auto work) {

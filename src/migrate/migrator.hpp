@@ -60,6 +60,8 @@ class TableMigrator {
   std::string grants(std::string_view role, std::string_view name);
 
  private:
+  std::string grants_on_history(std::string_view role, std::string_view grantee);
+
   // The next version to be made or taken back.
   struct MigrationStep {
     bool up;

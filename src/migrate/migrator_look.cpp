@@ -73,7 +73,8 @@ schema::Status TableMigrator::surveyed(bool thorough, std::string_view role) {
   if (!role.empty() && found.lock)
     if (const auto missing = history_->missing_rights(role); !missing.empty())
       throw Failure(Cause::permission,
-                    fmt::format("this role lacks rights: {}{}", fmt::join(missing, ", "), history_->needed(role)));
+                    fmt::format("this role lacks rights: {}{}", fmt::join(missing, ", "),
+                                as_needed(history_->grants(role, "the role") + grants_on_history(role, "the role"))));
   if (unrecorded(assessment, found) && !history_->may("select", "history"))
     throw Failure(Cause::permission, fmt::format("there is no history {} that this role may see", names.history));
   if (!thorough || status.state != SchemaState::good || status.current > latest()) return status;
@@ -126,11 +127,14 @@ schema::Structure TableMigrator::dump() {
 
 std::string TableMigrator::grants(std::string_view role, std::string_view name) {
   open();
-  auto text = grants_of(dialect_, history_->names(), role, name);
-  if (history_->keeps_locks())
-    if (const auto more = history_->grants(fmt::format("history_{}", role), dialect_.grantee(name)); !more.empty())
-      text += "\n" + more;
-  return text;
+  return grants_of(dialect_, history_->names(), role, name) + grants_on_history(role, dialect_.grantee(name));
+}
+
+// Behind the others, where a history of the locks is kept.
+std::string TableMigrator::grants_on_history(std::string_view role, std::string_view grantee) {
+  const auto more =
+      history_->keeps_locks() ? history_->grants(fmt::format("history_{}", role), grantee) : std::string();
+  return more.empty() ? more : "\n" + more;
 }
 
 std::string grants_of(const dialects::Dialect& dialect, const dialects::TableNames& names, std::string_view role,

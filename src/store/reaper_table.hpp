@@ -105,6 +105,8 @@ class ReaperTable {
   virtual bool has_holder(const DeadHolder& dead, Deadline deadline) = 0;
   // Removes those of them who had let go.
   virtual void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
+  // How many rows of history are more than `keep`.
+  virtual std::size_t history_excess(std::size_t keep, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;
 };

@@ -77,6 +77,7 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       has_holder_(all.at("has_holder", {"name", "owner", "token"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
       history_above_(all.at("history_above", {"keep"})),
+      history_excess_(all.at("history_excess", {"keep"})),
       trim_history_(all.at("history_trim", {"last", "batch"})) {}
 
 void SqlReaperTable::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
@@ -209,6 +210,13 @@ void SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline d
   on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     connection.run_rows(forget_holders_, rows, 2, deadline);
   });
+}
+
+std::size_t SqlReaperTable::history_excess(std::size_t keep, Deadline deadline) {
+  std::size_t excess = 0;
+  scan(history_excess_, {static_cast<std::int64_t>(keep)}, deadline,
+       [&](const Answer& answer) { excess = static_cast<std::size_t>(answer.integer(0, 0)); });
+  return excess;
 }
 
 std::size_t SqlReaperTable::trim_history(std::size_t keep, std::size_t batch, Deadline deadline) {

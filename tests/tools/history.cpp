@@ -162,6 +162,7 @@ TEST_CASE("dlock reap --history cuts the oldest rows of history, and without it 
   for (int i = 0; i < 6; ++i) engine.try_lock("job", {.label = std::to_string(i)}).reset();
   CHECK(dlock_tool(database.url(), {"reap"}).code == 0);
   CHECK(engine.history("job").size() == 6);
+  const auto look = dlock_tool(database.url(), {"reap", "--history", "4", "--dry-run"});
   const auto cut = dlock_tool(database.url(), {"reap", "--history", "4"});
   CHECK_MESSAGE(cut.says("cut 2 rows of history"), cut.out);
   REQUIRE(engine.history("job").size() == 4);

@@ -28,7 +28,8 @@ Queue::Queue(Command& tool)
   wait_.add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
   wait_.add_option("-w,--wait", "D", limit_, "wait at most this long (forever; 0 is -n)");
   wait_.set_footer(
-      "Exits 0 when it is free, 75 when time is up. By then somebody else may have taken it: to do something "
+      "Exits 0 when it is free, 75 when time is up. What an open transaction has locked counts as free. By then "
+      "somebody else may have taken it: to do something "
       "while nobody else does, take the lock with run.\n"
       "Examples:\n"
       "  dlock wait -w 10m nightly && ./read-the-report.sh");

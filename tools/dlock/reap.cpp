@@ -182,7 +182,9 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
     console.result(fmt::format("{} {} and {} {}", dry_run_ ? "would remove" : "removed",
                                counted(reaped.removed, "row", "rows"), dry_run_ ? "settle" : "settled",
                                counted(reaped.abandoned, "abandoned lease", "abandoned leases")));
-    if (reaped.history > 0) console.result(fmt::format("cut {} of history", counted(reaped.history, "row", "rows")));
+    if (reaped.history > 0)
+      console.result(
+          fmt::format("{} {} of history", dry_run_ ? "would cut" : "cut", counted(reaped.history, "row", "rows")));
   }
   return ended_by != 0 ? 128 + ended_by : number(Exit::ok);
 }

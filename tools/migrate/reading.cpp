@@ -31,7 +31,8 @@ schema::Role role_of(const std::string& word, const std::vector<std::string>& po
 
 void Commands::add_reading(Command& tool) {
   status_ = &tool.add_command("status", "show what is applied, and what is not");
-  status_->add_flag("--exit-code", line_.exit_code, "leave with the code that check would leave with");
+  status_->add_flag("--exit-code", line_.exit_code,
+                    "leave with check's code for this state; the tables are not looked at");
   status_->set_footer(
       "Writes nothing, and needs only SELECT.\n"
       "Examples:\n"

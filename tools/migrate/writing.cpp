@@ -76,8 +76,8 @@ void Commands::add_writing(Command& tool) {
   dry_run(baseline_);
   baseline_->set_footer(
       "Examples:\n"
-      "  dlock-migrate baseline --at 2\n"
-      "  dlock-migrate baseline --at 2 --dry-run");
+      "  dlock-migrate baseline --at 1\n"
+      "  dlock-migrate baseline --at 1 --dry-run");
 
   repair_ = &tool.add_command("repair", "finish a version that is half done, or put the history right");
   const auto& marked =
@@ -92,7 +92,7 @@ void Commands::add_writing(Command& tool) {
       "view for people anew where that is missing.\n"
       "Examples:\n"
       "  dlock-migrate repair\n"
-      "  dlock-migrate repair --mark-applied 2 --dry-run");
+      "  dlock-migrate repair --mark-applied 1 --dry-run");
 }
 
 template <class Work>

@@ -16,6 +16,10 @@ SELECT mode, token, owner, node, label, acquired_at, ended_at, outcome, reason
 -- The newest row of those that are more than so many.
 SELECT id FROM {{lock_history}} ORDER BY id DESC LIMIT :keep, 1;
 
+-- name: history_excess(keep)
+-- How many those are.
+SELECT GREATEST(COUNT(*) - :keep, 0) FROM {{lock_history}};
+
 -- name: history_trim(last, batch)
 -- As remove_idle: what a transaction has written and not committed yet is left for another time, and not waited for.
 DELETE e

@@ -295,6 +295,7 @@ GRANT CREATE, DROP, SELECT ON {{waiter}} TO :role;
 GRANT CREATE, DROP, SELECT ON {{holder}} TO :role;
 GRANT CREATE, CREATE VIEW, DROP, SELECT ON {{status}} TO :role;
 GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE ON {{history}} TO :role;
+GRANT CREATE, SELECT ON {{lock_history}} TO :role;
 
 -- name: grants_runtime(role)
 GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}} TO :role;

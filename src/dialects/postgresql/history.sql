@@ -19,6 +19,10 @@ SELECT e.mode, e.token, e.owner, e.node, e.label, e.acquired_at, e.ended_at, e.o
 -- The newest row of those that are more than so many.
 SELECT e.id FROM {{lock_history}} AS e ORDER BY e.id DESC LIMIT 1 OFFSET :keep::bigint;
 
+-- name: history_excess(keep)
+-- How many those are.
+SELECT greatest(count(*) - :keep::bigint, 0) FROM {{lock_history}};
+
 -- name: history_trim(last, batch)
 DELETE FROM {{lock_history}} AS e
  WHERE e.id IN (SELECT o.id FROM {{lock_history}} AS o WHERE o.id <= :last::bigint ORDER BY o.id LIMIT :batch::bigint);

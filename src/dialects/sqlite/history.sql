@@ -17,6 +17,10 @@ SELECT mode, token, owner, node, label, acquired_at, ended_at, outcome, reason
 -- The newest row of those that are more than so many.
 SELECT id FROM {{lock_history}} ORDER BY id DESC LIMIT 1 OFFSET :keep;
 
+-- name: history_excess(keep)
+-- How many those are.
+SELECT max(count(*) - :keep, 0) FROM {{lock_history}};
+
 -- name: history_trim(last, batch)
 DELETE FROM {{lock_history}}
  WHERE id IN (SELECT o.id FROM {{lock_history}} AS o WHERE o.id <= :last ORDER BY o.id LIMIT :batch);

@@ -41,10 +41,9 @@ LeaseTerms LeasePolicy::with_margin(LeaseTerms terms) const {
                             terms.asked().count(), margin.count(),
                             options_.margin ? " (EngineOptions::margin)" : ", the least on this database"));
   if (terms.delay > Duration{} && terms.lease >= until_released)
-    throw Error(Fault::misuse,
-                fmt::format("a lease of {} us with LockOptions::delay_after_loss {} us must be over in less "
-                            "than ten years",
-                            terms.asked().count(), terms.delay.count()));
+    throw Error(Fault::misuse, fmt::format("LockOptions::delay_after_loss {} us is not for a lease of {} us, which is "
+                                           "until_released, or would be with it",
+                                           terms.delay.count(), terms.asked().count()));
   terms.margin = margin + (planted("delay_is_trusted") ? Duration{} : terms.delay);
   return terms;
 }

@@ -145,4 +145,13 @@ TEST_CASE("check --role names every right that is missing, and a view that a rol
   CHECK(!writes.says("SELECT on"));
   CHECK(migrate({"check", "--role", "read-only", "-u", only_reads}).code == 0);
   CHECK(migrate({"check", "--role", "owner", "-u", only_reads}).code == 2);
+
+  REQUIRE(migrate({"history", "--apply", "-u", database->url()}).code == 0);
+  const auto unread = migrate({"check", "--role", "runtime", "-u", url});
+  // MySQL shows nobody a table without a right on it.
+  if (unread.code != 0)
+    CHECK_MESSAGE((unread.code == 9 && unread.says("resource_lock_history\" TO the role")), unread.out);
+  grant(schema::Role::runtime, 100);
+  CHECK(migrate({"check", "--role", "runtime", "-u", url}).code == 0);
+  CHECK(dlock_tool(url, {"history", "job"}).code == 3);  // nobody has had it
 }
