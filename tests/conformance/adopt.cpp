@@ -92,7 +92,8 @@ TEST_CASE("whatever is adopted can be given other words, with statements that ar
       REQUIRE(kept);
       const auto adopted = engine.adopt("job", kept->grant(), {.metadata = "page 7"});
       REQUIRE(adopted);
-      const auto* written = options.mode == Mode::exclusive ? "resource_lock WHERE name = 'job'" : "resource_lock_holder";
+      const auto* written =
+          options.mode == Mode::exclusive ? "resource_lock WHERE name = 'job'" : "resource_lock_holder";
       CHECK(database.admin().text(std::string("SELECT meta FROM ") + written) == "page 7");
     }
 }

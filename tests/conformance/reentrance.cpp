@@ -152,7 +152,7 @@ TEST_CASE("a loss that nobody noticed yet is found by the entry that refreshes t
   auto next = engine.try_lock("job");
   REQUIRE(next);
   CHECK(number(next->token()) > number(outer->token()));
-  CHECK(outer->loss() == Loss::refused);
+  CHECK((outer->loss() == Loss::forced || outer->loss() == Loss::refused));  // it knows why for a second
   CHECK(outer->release() == Released::was_lost);
   CHECK(next->release() == Released::freed);
 }
