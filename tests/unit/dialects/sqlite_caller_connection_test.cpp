@@ -167,6 +167,8 @@ TEST_CASE("a transaction is kept from being committed whatever its owner lets be
     hinder(app.db);
     TransactionConnection(app.db, {"\"main\"", "\"resource_lock\""}).spoil({});
     let(app.db);
+    // What was undone is replaced where that is let: its owner has something to roll back.
+    if (what == std::string("undone by itself")) CHECK(sqlite3_get_autocommit(app.db) == 0);
     app.run("ROLLBACK TO a");
     app.run("INSERT INTO app VALUES (2)");
     app.run("INSERT INTO app VALUES (2)");
