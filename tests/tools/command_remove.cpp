@@ -46,6 +46,18 @@ TEST_CASE("remove forgets one free lock, and what is kept in its row; the next t
   CHECK(json["removed"] == true);
 }
 
+TEST_CASE("remove says what settles an expired lock") {
+  Database database;
+  auto engine = database.engine();
+  engine.try_lock("job", {.renew = false})->detach();
+  database.admin().expire("job");
+  const auto expired = remove(database, {"job"});
+  CHECK(expired.code == 75);
+  CHECK_MESSAGE(expired.says("dlock reap settles it"), expired.out);
+  CHECK(dlock_tool(database.url(), {"reap"}).code == 0);
+  CHECK(remove(database, {"job"}).code == 0);
+}
+
 TEST_CASE("remove says 3 of what is not there, and 75 with the holder of what is held or waited for") {
   Database database;
   auto engine = database.engine();

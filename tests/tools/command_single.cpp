@@ -96,6 +96,18 @@ TEST_CASE("a release that comes after the end of the lease says so, exits 3, and
   const auto again = dlock_tool(database.url(), {"release", "deploy", "--token", first_line(taken)});
   CHECK(again.code == 3);
   CHECK_MESSAGE(again.says("it was released, or its lease is over"), again.out);
+  const auto next = engine.try_lock("deploy");
+  for (const auto& by :
+       std::vector<std::vector<std::string>>{{"--token", "99"}, {"--force", "--expect-token", "99", "--yes"}}) {
+    auto arguments = by;
+    arguments.insert(arguments.begin(), {"release", "deploy"});
+    const auto other = dlock_tool(database.url(), arguments);
+    CHECK(other.code == 3);
+    CHECK_MESSAGE(other.says("it is held under token " + std::to_string(number(next->token()))), other.out);
+  }
+  const auto absent = dlock_tool(database.url(), {"release", "deplyo", "--token", "1"});
+  CHECK(absent.code == 3);
+  CHECK_MESSAGE(absent.says("there is no lock \"deplyo\""), absent.out);
 }
 
 TEST_CASE("acquire prints what a shell or a program can read") {

@@ -155,4 +155,7 @@ TEST_CASE("sql prints both ways without a database") {
   CHECK_MESSAGE(down.says("DROP TABLE"), down.out);
   CHECK(migrate({"sql", "--dialect", name, "--from", "1"}).code == 0);
   CHECK(migrate({"sql", "--dialect", name, "--from", "1", "--to", "0"}).code == 2);
+  const auto unknown = migrate({"sql", "--dialect", name, "--from", "5"});
+  CHECK(unknown.code == 2);
+  CHECK_MESSAGE(unknown.says("the version 5 does not exist"), unknown.out);
 }

@@ -17,6 +17,7 @@ namespace dlock::tools {
 namespace {
 
 std::string why_in_use(const Holder& row) {
+  if (row.state == State::expired) return fmt::format("{}, and was not released: dlock reap settles it", why_busy(row));
   if (row.state != State::free) return why_busy(row);
   return fmt::format("{} was used meanwhile, or a transaction has its row locked", in_quotes(row.name));
 }
