@@ -74,8 +74,8 @@ struct Holder {
   std::optional<LastRun>
       last_run{};  // unless held; the next grant writes over it, also one that takes over what expired
   // In which it is held. Where several hold it, owner and token are none of theirs, and the node and the label those of
-  // the last one that came; but the entries of a node have this token and node, and label and metadata are those of the
-  // first, or what one of them wrote last.
+  // the last one that came; but the entries of a node have this token and node, the label is that of the first that is
+  // there, and the metadata are those of the first, or what one of them wrote last.
   Mode mode = Mode::exclusive;
   // It may go from hand to hand in its process without being written here (EngineOptions::hand_overs.local): the token
   // may be ahead of its holder's, and it has been held since the first of these grants.

@@ -95,7 +95,9 @@ struct EngineOptions {
                                 // or delay keeps nobody out any more. For one engine a node only
   std::string label{};          // for people; empty: host:pid
 
-  unsigned connections = 2;  // at most; opened when needed; more where many threads lock at one time
+  // At most; opened when needed; more where many threads lock at one time. On MySQL and MariaDB one more of a process
+  // for a moment, where a server is silent in the middle of a request.
+  unsigned connections = 2;
 
   // How long calls may take.
   struct Timeouts {

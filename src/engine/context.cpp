@@ -94,6 +94,11 @@ void Context::ensure_running() {
 
 Instant Context::soon() const noexcept { return later(BootClock::now(), options.timeouts.request); }
 
+Instant Context::in_a_moment() const noexcept {
+  constexpr std::chrono::seconds longest_look{1};
+  return std::min(soon(), later(BootClock::now(), longest_look));
+}
+
 Instant Context::answer_by(Instant deadline, Instant called) const noexcept {
   const auto time = std::min<Duration>(options.timeouts.request, table->answer_time());
   return std::max({deadline, later(BootClock::now(), time), later(called, within(time_of_a_try, trips_of_a_try))});
@@ -153,9 +158,9 @@ void Context::tell_loss(const std::shared_ptr<Lease>& held, std::string_view tex
 }
 
 void Context::lose_refused(const std::shared_ptr<Lease>& held, std::string_view what) {
-  constexpr std::chrono::seconds longest_look{1};
+  if (held->ended()) return;
   auto loss = Loss::refused;
-  const auto why = why_refused(*table, *held, std::min(soon(), later(BootClock::now(), longest_look)), loss);
+  const auto why = why_refused(*table, *held, in_a_moment(), loss);
   if (held->lose(loss)) tell_loss(held, why.empty() ? std::string(what) : fmt::format("{}: {}", what, why));
 }
 

@@ -52,6 +52,8 @@ class Context : public std::enable_shared_from_this<Context> {
 
   // By when an answer is due.
   Instant soon() const noexcept;
+  // By then, where somebody waits to be told something that is decided already: why it is so.
+  Instant in_a_moment() const noexcept;
   // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
   // a clear answer into a doubtful one. The first one gets a little more: nothing is known yet. `called`: when.
   Instant answer_by(Instant deadline, Instant called = {}) const noexcept;

@@ -109,9 +109,10 @@ LockInTransaction InTransaction::try_lock_in(const TransactionRef& transaction, 
 bool InTransaction::is_there(const store::LeaseKey& key) {
   if (planted("unseen_is_lost")) return false;
   try {
-    const auto until = context_.soon();
+    const auto until = context_.in_a_moment();
     if (key.mode != Mode::exclusive) return context_.table->lease_of_holder(key, until).has_value();
-    return context_.table->lease_status({&key, 1}, until).front() != store::LeaseStatus::gone;
+    const auto row = context_.table->inspect(key.name, until);
+    return row && row->owner == key.owner && row->token == key.token;
   } catch (const Failure&) { return false; }
 }
 

@@ -65,8 +65,8 @@ struct Reaper::State : Worker {
     };
     return retry(answer, [&](const Failure& failure) {
       const auto at = later(BootClock::now(), backoff.next());
-      const bool in_time = at < deadline && !stop.stop_requested() && !stopping.stop_requested();
-      if (!is_transient(failure.cause()) || !in_time) return false;
+      if (!is_transient(failure.cause()) || at >= deadline || stop.stop_requested() || stopping.stop_requested())
+        return false;
       events->emit_retry(failure, "reaper");
       return !pause_until(at, stop);
     });
@@ -211,13 +211,14 @@ struct Reaper::State : Worker {
     });
   }
 
-  // How many rows of history are too many, if a number is set.
-  std::size_t history_excess(const std::stop_token& stop) {
-    if (options.history == 0) return 0;
-    return ask(stop, [&](Deadline until) { return reaping.history_excess(options.history, until); });
+  // Of the rows of history that are too many, if a number is set: how many they are; removes `limit` of them at most.
+  std::size_t count_history(const std::stop_token& stop, std::size_t batch = 100'000) {
+    std::size_t rows = 0;
+    for (store::HistoryPiece piece{batch}; options.history > 0 && piece.rows == batch; rows += piece.rows)
+      piece = ask(stop, [&](Deadline by) { return reaping.count_history(options.history, piece.last, batch, by); });
+    return rows;
   }
 
-  // At most `limit` of the rows of history that are too many, if a number is set.
   std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) REQUIRES(working) {
     std::size_t removed = 0;
     for (bool more = options.history > 0; more && removed < limit;) {
@@ -360,7 +361,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
       return reaped.abandoned < reaping.limit;
     });
     reaped.abandoned = std::min(reaped.abandoned, reaping.limit);
-    reaped.history = state.history_excess(stop);
+    reaped.history = state.count_history(stop);
     return reaped;
   }
   const auto when_possible = [&](auto work) {

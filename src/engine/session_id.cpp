@@ -71,7 +71,7 @@ void ThreadJob::add(Stray stray) noexcept {
       if (!planted("detached_for_ever"))
         std::erase_if(list_,
                       [&](const Stray& each) { return each.detached && detached-- > std::ptrdiff_t{most_detached}; });
-      limit_ = std::max<std::size_t>(16, list_.size() + std::min(list_.size(), most_detached));
+      limit_ = std::max<std::size_t>(16, 2 * list_.size());
     }
     list_.push_back(std::move(stray));
     strays_.store(list_.size(), std::memory_order_release);

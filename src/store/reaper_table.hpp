@@ -54,6 +54,12 @@ struct DeadHolder {
   Duration expires_at{};
 };
 
+// Some rows of history: how many, and what the last one is called.
+struct HistoryPiece {
+  std::size_t rows = 0;
+  std::int64_t last = 0;
+};
+
 // What has come to its end in the table, as questions and answers: whose turn it is to reap, which leases are
 // abandoned, and what may be removed. All times are the database's.
 // Threads: any. Every member waits at most until `deadline`, and throws Failure; a failure with may_have_run() leaves
@@ -105,8 +111,8 @@ class ReaperTable {
   virtual bool has_holder(const DeadHolder& dead, Deadline deadline) = 0;
   // Removes those of them who had let go.
   virtual void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) = 0;
-  // How many rows of history are more than `keep`.
-  virtual std::size_t history_excess(std::size_t keep, Deadline deadline) = 0;
+  // Of the rows of history that are more than `keep`, and come after the one called `after`, the first `batch` at most.
+  virtual HistoryPiece count_history(std::size_t keep, std::int64_t after, std::size_t batch, Deadline deadline) = 0;
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) = 0;
 };

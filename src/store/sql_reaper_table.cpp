@@ -77,7 +77,7 @@ SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace remo
       has_holder_(all.at("has_holder", {"name", "owner", "token"})),
       forget_holders_(all.at("forget_holders", {"name", "owner"})),
       history_above_(all.at("history_above", {"keep"})),
-      history_excess_(all.at("history_excess", {"keep"})),
+      history_count_(all.at("history_count", {"after", "last", "batch"})),
       trim_history_(all.at("history_trim", {"last", "batch"})) {}
 
 void SqlReaperTable::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
@@ -212,18 +212,25 @@ void SqlReaperTable::forget_holders(std::span<const DeadHolder> dead, Deadline d
   });
 }
 
-std::size_t SqlReaperTable::history_excess(std::size_t keep, Deadline deadline) {
-  std::size_t excess = 0;
-  scan(history_excess_, {static_cast<std::int64_t>(keep)}, deadline,
-       [&](const Answer& answer) { excess = static_cast<std::size_t>(answer.integer(0, 0)); });
-  return excess;
-}
-
-std::size_t SqlReaperTable::trim_history(std::size_t keep, std::size_t batch, Deadline deadline) {
+std::optional<std::int64_t> SqlReaperTable::last_to_trim(std::size_t keep, Deadline deadline) const {
   std::optional<std::int64_t> last;
   scan(history_above_, {static_cast<std::int64_t>(keep)}, deadline, [&](const Answer& answer) {
     if (answer.rows() > 0) last = answer.integer(0, 0);
   });
+  return last;
+}
+
+HistoryPiece SqlReaperTable::count_history(std::size_t keep, std::int64_t after, std::size_t batch, Deadline deadline) {
+  HistoryPiece piece;
+  if (const auto last = last_to_trim(keep, deadline))
+    scan(history_count_, {after, *last, static_cast<std::int64_t>(batch)}, deadline, [&](const Answer& answer) {
+      piece = {static_cast<std::size_t>(answer.integer(0, 0)), answer.integer(0, 1)};
+    });
+  return piece;
+}
+
+std::size_t SqlReaperTable::trim_history(std::size_t keep, std::size_t batch, Deadline deadline) {
+  const auto last = last_to_trim(keep, deadline);
   if (!last) return 0;
   std::size_t removed = 0;
   scan(trim_history_, {*last, static_cast<std::int64_t>(batch)}, deadline,

@@ -40,7 +40,7 @@ class SqlReaperTable final : public ReaperTable {
   bool forget_holder(const DeadHolder& dead, Deadline deadline) override;
   bool has_holder(const DeadHolder& dead, Deadline deadline) override;
   void forget_holders(std::span<const DeadHolder> dead, Deadline deadline) override;
-  std::size_t history_excess(std::size_t keep, Deadline deadline) override;
+  HistoryPiece count_history(std::size_t keep, std::int64_t after, std::size_t batch, Deadline deadline) override;
   std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override;
 
  private:
@@ -51,13 +51,15 @@ class SqlReaperTable final : public ReaperTable {
   void scan(const dialects::Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline,
             const Read& read) const;
   Token floor(Deadline deadline) const;
+  // The newest row of history that is more than `keep`.
+  std::optional<std::int64_t> last_to_trim(std::size_t keep, Deadline deadline) const;
 
   const RemovalPace removal_pace_;
   ReleaseNotice& notice_;
   const OnConnection on_connection_;
   const dialects::Statement &begin_reaping_, &end_reaping_, &abandoned_, &settle_, &settled_, &floor_, &raise_floor_,
       &raise_floor_to_, &idle_, &idle_row_, &remove_idle_, &dead_holders_, &dead_holders_of_, &forget_holder_,
-      &has_holder_, &forget_holders_, &history_above_, &history_excess_, &trim_history_;
+      &has_holder_, &forget_holders_, &history_above_, &history_count_, &trim_history_;
 };
 
 }  // namespace dlock::store

@@ -203,6 +203,8 @@ class ServerTestDatabase : public TestDatabase {
   // The statement that sets a session to wait no longer than a second for a locked row, where a fence in it waits as
   // the session does. Empty where the engine bounds that.
   virtual std::string wait_briefly() const { return {}; }
+  // The statement that takes so long.
+  virtual std::string sleep_for(std::chrono::seconds time) const = 0;
   // How many locks the sessions in this database have now, but for those of the one that asks.
   virtual long long locks_held() = 0;
 

@@ -163,6 +163,8 @@ TEST_CASE("dlock reap --history cuts the oldest rows of history, and without it 
   CHECK(dlock_tool(database.url(), {"reap"}).code == 0);
   CHECK(engine.history("job").size() == 6);
   const auto look = dlock_tool(database.url(), {"reap", "--history", "4", "--dry-run"});
+  CHECK_MESSAGE(look.says("would cut 2 rows of history"), look.out);
+  CHECK(engine.history("job").size() == 6);
   const auto cut = dlock_tool(database.url(), {"reap", "--history", "4"});
   CHECK_MESSAGE(cut.says("cut 2 rows of history"), cut.out);
   REQUIRE(engine.history("job").size() == 4);

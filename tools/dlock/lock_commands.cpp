@@ -297,7 +297,8 @@ int Single::not_the_holder(const std::optional<Holder>& row, Console& console) c
                               in_quotes(name_)),
                   console);
   if (!row) return say_no(fmt::format("there is no lock {}", in_quotes(name_)), console);
-  const auto held_now = row->state == State::held && row->token != token()
+  const bool one = row->mode == Mode::exclusive || row->mode == Mode::node;
+  const auto held_now = one && row->state == State::held && row->token != token()
                             ? fmt::format("it is held under token {}", number(row->token))
                             : "it was released, or its lease is over";
   return say_no(fmt::format("{} is not held under token {}: {}", in_quotes(name_), number(token()), held_now), console);

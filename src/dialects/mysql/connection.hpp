@@ -115,7 +115,7 @@ class ServerConnection final : public Connection {
   void query(const std::string& sql, Deadline deadline);
   // Goes on to the next result of a text, as mysql_next_result().
   int next_result(const Deadline& deadline);
-  bool rest_is_dropped(const Deadline& deadline);
+  bool rest_is_dropped(const Deadline& deadline) noexcept;
   void run_packet(const std::string& sql, Deadline deadline);
   void run_text(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);

@@ -16,9 +16,9 @@ SELECT mode, token, owner, node, label, acquired_at, ended_at, outcome, reason
 -- The newest row of those that are more than so many.
 SELECT id FROM {{lock_history}} ORDER BY id DESC LIMIT :keep, 1;
 
--- name: history_excess(keep)
--- How many those are.
-SELECT GREATEST(COUNT(*) - :keep, 0) FROM {{lock_history}};
+-- name: history_count(after, last, batch)
+-- How many rows the next piece has, and which is its last.
+SELECT COUNT(*), COALESCE(MAX(p.id), 0) FROM (SELECT id FROM {{lock_history}} WHERE id > :after AND id <= :last ORDER BY id LIMIT :batch) p;
 
 -- name: history_trim(last, batch)
 -- As remove_idle: what a transaction has written and not committed yet is left for another time, and not waited for.

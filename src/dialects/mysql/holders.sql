@@ -297,7 +297,7 @@ UPDATE {{lock}} l
    AND EXISTS (SELECT 1 FROM {{holder}} h
                 WHERE h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner LOCK IN SHARE MODE);
 
--- name: holder_lease(name, owner, token)
+-- name: holder_lease(name, owner, token) -> fresh
 -- The length of a holder's lease; the gate's is that of the longest it has had.
 SELECT h.lease_us FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 

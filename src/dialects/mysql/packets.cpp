@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -53,14 +55,19 @@ std::string with_lists(const Statement& statement, std::span<const Argument> row
   return sql;
 }
 
-// How the name ends that the server has for the other end of this socket. Empty: it leads to no other machine.
-std::string port_of(int socket) {
+// Whether the server's name for the other end of this socket is this one, as far as can be told: an address and its
+// port, or "localhost" where it leads to no other machine.
+bool is_other_end(int socket, std::string_view host) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
-  if (own.ss_family == AF_INET) return fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in&>(own).sin_port));
-  if (own.ss_family == AF_INET6) return fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in6&>(own).sin6_port));
-  return {};
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) return false;
+  switch (own.ss_family) {
+    case AF_UNIX: return host == "localhost";
+    case AF_INET: return host.ends_with(fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in&>(own).sin_port)));
+    case AF_INET6:
+      return host.ends_with(fmt::format(":{}", ntohs(reinterpret_cast<const sockaddr_in6&>(own).sin6_port)));
+    default: return false;
+  }
 }
 
 // Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered`
@@ -81,12 +88,15 @@ std::string text_of(const StatementOfRows& what) {
 // and with them everybody who needs those rows.
 int ServerConnection::next_result(const Deadline& deadline) {
   int result = 0, status = mysql_next_result_start(&result, connection_);
-  auto silence = long_silence;
+  BootClock::duration silence = long_silence;
   auto look = later(BootClock::now(), silence);
-  for (bool dropped = false; status != 0;) {
+  bool dropped = false;
+  while (status != 0) {
     const int happened = wait(status, deadline.no_later_than(look));
     if (happened >= 0) {
       status = mysql_next_result_cont(&result, connection_, happened);
+      dropped = false;
+      look = later(BootClock::now(), silence);
       continue;
     }
     if (dropped || deadline.passed()) {
@@ -96,27 +106,33 @@ int ServerConnection::next_result(const Deadline& deadline) {
                             : "MySQL: no answer in time",
                     {}, true);
     }
-    dropped = rest_is_dropped(deadline);
-    silence = dropped ? longest_way : 2 * silence;
-    look = later(BootClock::now(), silence);
+    const auto asked = BootClock::now();
+    dropped = rest_is_dropped(deadline.share(2));
+    silence *= 2;
+    const auto now = BootClock::now();
+    look = later(now, dropped ? std::max<BootClock::duration>(longest_way, 2 * (now - asked)) : silence);
   }
   return result;
 }
 
-// As the server tells another connection: nothing is run there. Where that leads elsewhere, it is not known. MariaDB
-// says "Killed" until the session is asked something.
-bool ServerConnection::rest_is_dropped(const Deadline& deadline) {
-  if (planted("rest_awaited")) return false;
-  const auto by = deadline.no_later_than(later(BootClock::now(), longest_look));
+// As the server tells another connection, of which a process makes one at a time: nothing is run there. Where that
+// leads elsewhere, it is not known. MariaDB says "Killed" until the session is asked something.
+bool ServerConnection::rest_is_dropped(const Deadline& deadline) noexcept {
+  static std::atomic<bool> looking{false};
+  if (planted("rest_awaited") || looking.exchange(true)) return false;
+  bool idle = false;
   try {
+    const auto by = deadline.no_later_than(later(BootClock::now(), longest_look));
     ServerConnection second(server_, {false, false}, by);
-    const auto& answer = second.ask(
-        fmt::format("SELECT HOST FROM information_schema.processlist WHERE ID = {} AND COMMAND IN ('Sleep', 'Killed') "
-                    "AND INFO IS NULL",
-                    mysql_thread_id(connection_)),
-        by);
-    return answer.rows() == 1 && answer.text(0, 0).ends_with(port_of(mysql_get_socket(connection_)));
-  } catch (const Failure&) { return false; }
+    const auto& answer =
+        second.ask(fmt::format("SELECT HOST FROM information_schema.processlist WHERE ID = {} AND COMMAND IN ('Sleep', "
+                               "'Killed') AND INFO IS NULL AND CONNECTION_ID() = {}",
+                               mysql_thread_id(connection_), mysql_thread_id(second.connection_)),
+                   by);
+    idle = answer.rows() == 1 && is_other_end(mysql_get_socket(connection_), answer.text(0, 0));
+  } catch (const std::exception&) {}
+  looking = false;
+  return idle;
 }
 
 Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,

@@ -19,9 +19,10 @@ SELECT e.mode, e.token, e.owner, e.node, e.label, e.acquired_at, e.ended_at, e.o
 -- The newest row of those that are more than so many.
 SELECT e.id FROM {{lock_history}} AS e ORDER BY e.id DESC LIMIT 1 OFFSET :keep::bigint;
 
--- name: history_excess(keep)
--- How many those are.
-SELECT greatest(count(*) - :keep::bigint, 0) FROM {{lock_history}};
+-- name: history_count(after, last, batch)
+-- How many rows the next piece has, and which is its last.
+SELECT count(*), coalesce(max(p.id), 0)
+  FROM (SELECT e.id FROM {{lock_history}} AS e WHERE e.id > :after::bigint AND e.id <= :last::bigint ORDER BY e.id LIMIT :batch::bigint) AS p;
 
 -- name: history_trim(last, batch)
 DELETE FROM {{lock_history}} AS e

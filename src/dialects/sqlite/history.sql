@@ -17,9 +17,9 @@ SELECT mode, token, owner, node, label, acquired_at, ended_at, outcome, reason
 -- The newest row of those that are more than so many.
 SELECT id FROM {{lock_history}} ORDER BY id DESC LIMIT 1 OFFSET :keep;
 
--- name: history_excess(keep)
--- How many those are.
-SELECT max(count(*) - :keep, 0) FROM {{lock_history}};
+-- name: history_count(after, last, batch)
+-- How many rows the next piece has, and which is its last.
+SELECT count(*), coalesce(max(p.id), 0) FROM (SELECT id FROM {{lock_history}} WHERE id > :after AND id <= :last ORDER BY id LIMIT :batch) AS p;
 
 -- name: history_trim(last, batch)
 DELETE FROM {{lock_history}}

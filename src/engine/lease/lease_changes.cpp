@@ -58,9 +58,11 @@ void LeaseChanges::extend(const std::shared_ptr<Lease>& held, const Extension& e
     return context_.table->extend(held->pinned_key(), std::clamp<Duration>(room, Duration{}, terms.lease),
                                   extension.closed_for, deadline);
   });
-  if (renewal == store::Renewed::lost ||
+  const bool refused = renewal == store::Renewed::lost;
+  if (refused ||
       !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, extension.only_longer)) {
-    context_.lose_refused(held, "it could not be extended");
+    if (refused) context_.lose_refused(held, "it could not be extended");
+    else if (held->lose(Loss::unconfirmed)) context_.tell_loss(held, in_words(Loss::unconfirmed));
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }

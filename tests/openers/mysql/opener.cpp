@@ -409,6 +409,9 @@ class DatabaseOnServer final : public ServerTestDatabase {
   std::string lock_wait() const override {
     return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.lock_wait_timeout)";
   }
+  std::string sleep_for(std::chrono::seconds time) const override {
+    return "SELECT SLEEP(" + std::to_string(time.count()) + ")";
+  }
   std::string wait_briefly() const override {
     return is_mariadb() ? "" : "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
   }

@@ -378,6 +378,9 @@ class DatabaseOnServer final : public ServerTestDatabase {
   }
   std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
   std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
+  std::string sleep_for(std::chrono::seconds time) const override {
+    return "SELECT pg_sleep(" + std::to_string(time.count()) + ")";
+  }
   std::string lock_wait() const override { return "SHOW lock_timeout"; }
   void run_prepared(void* connection, const std::string& sql) const override {
     auto* const handle = static_cast<PGconn*>(connection);

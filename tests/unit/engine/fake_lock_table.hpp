@@ -375,7 +375,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       return true;
     });
   }
-  std::size_t history_excess(std::size_t, Deadline) override { return 0; }
+  store::HistoryPiece count_history(std::size_t, std::int64_t, std::size_t, Deadline) override { return {}; }
   std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
     return make_listener ? make_listener() : nullptr;
