@@ -310,9 +310,7 @@ std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, con
 bool Engine::renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease) {
   const Call call(*this);
   api::check(grant);
-  LockOptions options;
-  options.lease = lease;
-  api::check(options);
+  if (lease) api::check_lease("the lease of renew()", *lease);
   return call->renew(Name(name), grant, lease);
 }
 

@@ -201,10 +201,8 @@ std::string Lock::fence_sql() const {
 
 void Lock::extend(SaturatingDuration lease, SaturatingDuration at_least) {
   auto& handle = here();
-  LockOptions options;
-  options.lease = lease;
-  options.at_least = at_least;
-  api::check(options);
+  api::check_lease("the lease of extend()", lease);
+  api::check_time("at_least of extend()", at_least);
   if (handle.released() || handle.held->ended()) check();
   handle.core->extend(handle.held, lease, at_least);
 }

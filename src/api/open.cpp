@@ -37,8 +37,6 @@ void check_range(std::string_view what, Duration value, Duration low, Duration h
                 fmt::format("{} {} is out of range: from {} to {}", what, shown(value), shown(low), shown(high)));
 }
 
-void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_time); }
-
 std::string host_name() {
   std::array<char, 256> buffer{};
   if (::gethostname(buffer.data(), buffer.size() - 1) != 0 || buffer.front() == '\0') return "localhost";
@@ -108,6 +106,8 @@ void check(const LockOptions& options) {
 }
 
 void check_reason(std::string_view what, std::string_view reason) { check_text(what, reason, longest_text); }
+
+void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_time); }
 
 void check_time(std::string_view what, Duration time) { check_range(what, time, Duration{}, longest_time); }
 

@@ -18,6 +18,7 @@ void check(const EngineOptions& options);
 void check(const LockOptions& options);
 void check(const Grant& grant);
 void check_reason(std::string_view what, std::string_view reason);
+void check_lease(std::string_view what, Duration lease);
 void check_time(std::string_view what, Duration time);  // not negative, and no longer than a lease may be
 void check_metadata(std::string_view what, std::string_view metadata);
 void check_positive(std::string_view what, Duration value);

@@ -78,9 +78,8 @@ std::vector<HistoryEntry> LockHistory::of(std::string_view name, std::size_t lim
       for (std::size_t row = 0; row < answer.rows(); ++row) entries.push_back(entry_of(answer, row));
     });
   } catch (const Failure& failure) {
-    if (failure.cause() != Cause::schema) throw;
-    refuse(table_,
-           fmt::format("no history of the table {} can be read: {}", migrate::shown(table_.names), failure.what()));
+    if (failure.cause() == Cause::schema) check(deadline);
+    throw;
   }
   return entries;
 }

@@ -128,6 +128,7 @@ TEST_CASE("dlock history lists the newest first, and says 3 of a lock without on
   const auto none = dlock_tool(database.url(), {"history", "job"});
   CHECK(none.code == 7);
   CHECK_MESSAGE(none.says("dlock-migrate history --apply"), none.out);
+  CHECK_MESSAGE(!none.says("dlock-migrate up"), none.out);
   CHECK(database.history({"--apply"}).code == 0);
   const auto empty = dlock_tool(database.url(), {"history", "job"});
   CHECK(empty.code == 3);

@@ -42,7 +42,6 @@ int main(int argc, char** argv) {
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-bench");
   Command tool("dlock-bench", "Measures dlock on your own database.");
-  tool.require_command();
   bench::Common common;
   tool.add_option("--seconds", "D", common.seconds, "how long to measure");
   tool.add_option("--plot", "FILE.svg", common.plot, "draws the result, with gnuplot");

@@ -102,10 +102,6 @@ int main(int argc, char** argv) {
       console, tool, arguments.words,
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
-        if (tool.chosen() == nullptr)  // not refused before, so that a wrong word is named first
-          throw UsageError(
-              "no command is given: write run, list, inspect, acquire, renew, release, history, wait, graph, "
-              "reap, remove or top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         if (history.chosen()) return history(connection, console);
         if (queue.chosen()) return queue(connection, console);

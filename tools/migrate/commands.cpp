@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace dlock::tools::migrate {
@@ -62,12 +64,8 @@ int Commands::run(Console& console) {
       {repair_, &Commands::repair}, {status_, &Commands::status}, {plan_, &Commands::plan},
       {check_, &Commands::check},   {dump_, &Commands::dump},     {grants_, &Commands::grants},
       {sql_, &Commands::sql},       {guard_, &Commands::guard},   {history_, &Commands::history}};
-  for (const auto& [command, run] : commands)
-    if (command->parsed()) return (this->*run)(console);
-  std::string names;
-  for (const auto& [command, run] : commands) names += (names.empty() ? "" : ", ") + command->name();
-  // Not refused before, so that a wrong word is named first.
-  throw UsageError("no command is given: write one of " + names + "; see --help");
+  const auto is_chosen = [](const auto& each) { return each.first->parsed(); };
+  return (this->*std::find_if(std::begin(commands), std::end(commands), is_chosen)->second)(console);
 }
 
 }  // namespace dlock::tools::migrate

@@ -65,9 +65,6 @@ class Command {
   Option& add_argument(std::string_view name, std::string& text, std::string_view help = {});
   Option& add_argument(std::string_view name, std::vector<std::string>& texts, std::string_view help = {});
 
-  // The parser refuses a line without a command.
-  void require_command() noexcept { requires_command_ = true; }
-
   // What is shown below the options and in the manual: a line of prose each, then "Examples:" with indented lines.
   void set_footer(std::string_view text) { footer_ = text; }
   // Each way to call it; without: made of its arguments.
@@ -88,7 +85,6 @@ class Command {
   const std::list<Command>& commands() const noexcept { return commands_; }
   std::list<Command>& commands() noexcept { return commands_; }
   bool hidden() const noexcept { return hidden_; }
-  bool requires_command() const noexcept { return requires_command_; }
   bool parsed() const noexcept { return parsed_; }
 
   const Command& tool() const noexcept { return parent_ == nullptr ? *this : parent_->tool(); }
@@ -107,7 +103,7 @@ class Command {
   std::vector<std::string> usage_;
   std::list<Option> options_, arguments_;
   std::list<Command> commands_;
-  bool hidden_ = false, requires_command_ = false, parsed_ = false;
+  bool hidden_ = false, parsed_ = false;
 };
 
 }  // namespace dlock::tools

@@ -97,7 +97,7 @@ void repeat_argument(const Command* command, std::vector<std::string>& words) {
 
 Parsed parse(Command& tool, const std::vector<std::string>& words) {
   CLI::App app({}, tool.name());
-  app.require_subcommand(tool.requires_command() ? 1 : 0, 1);
+  app.require_subcommand(0, 1);
   app.fallthrough();
   Made made;
   fill(app, tool, made);

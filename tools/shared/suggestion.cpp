@@ -25,6 +25,12 @@ void add_options(const Command& command, std::vector<std::string>& names) {
   for (const auto& option : command.options()) names.insert(names.end(), option.names.begin(), option.names.end());
 }
 
+std::vector<std::string> commands_of(const Command& tool) {
+  std::vector<std::string> names;
+  for (const auto* each : tool.shown_commands()) names.push_back(each->name());
+  return names;
+}
+
 std::string as_hint(const std::vector<std::string>& words, const Command& command) {
   const auto help = fmt::format("see {} --help", command.full_name());
   return words.empty() ? help : fmt::format("did you mean {}? {}", joined(words, " or "), help);
@@ -89,9 +95,11 @@ Refusal explain_unexpected(const Command& tool, const std::vector<std::string>& 
       hint = "what is to be run is written after --, as in: " + ways.front() + "; " + hint;
     return {fmt::format("{} is one word too many", in_quotes(typed)), std::move(hint)};
   }
-  std::vector<std::string> names;
-  for (const auto* each : tool.shown_commands()) names.push_back(each->name());
-  return {fmt::format("there is no command {}", in_quotes(typed)), as_hint(nearest(typed, names), tool)};
+  return {fmt::format("there is no command {}", in_quotes(typed)), as_hint(nearest(typed, commands_of(tool)), tool)};
+}
+
+Refusal explain_missing(const Command& tool) {
+  return {fmt::format("no command is given: write one of {}", joined(commands_of(tool), ", ")), as_hint({}, tool)};
 }
 
 Refusal explain_refused(const Command& tool, const std::string& why) {

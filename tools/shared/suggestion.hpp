@@ -21,6 +21,8 @@ struct Refusal {
 };
 // What is wrong with the words that the parser did not expect.
 Refusal explain_unexpected(const Command& tool, const std::vector<std::string>& words);
+// What to write on a line that names no command.
+Refusal explain_missing(const Command& tool);
 // What is wrong with a line that the parser has refused, and says why.
 Refusal explain_refused(const Command& tool, const std::string& why);
 

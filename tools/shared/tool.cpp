@@ -50,6 +50,7 @@ int run(Console& console, Command& tool, const std::vector<std::string>& words, 
     case Parsed::As::order: break;
   }
   console.settle();
+  if (command == nullptr) return refuse(console, explain_missing(tool), usage_code);
   if (!description.parsed()) return body();
   console.result(described(tool));
   return number(Exit::ok);

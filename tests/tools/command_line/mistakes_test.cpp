@@ -43,6 +43,7 @@ TEST_CASE("a mistyped command is answered with the right one, and exit code 2") 
   check_refused("dlock", {"frobnicate"}, 2, "\"frobnicate\"", "see dlock --help");
   check_refused("dlock-migrate", {"chekc"}, 2, "\"chekc\"", "did you mean check?");
   check_refused("dlock-migrate", {"stauts"}, 2, "\"stauts\"", "did you mean status?");
+  check_refused("dlock-bench", {"piar"}, 2, "there is no command \"piar\"", "did you mean pair?");
   CHECK_FALSE(tool("dlock", {"frobnicate"}).says("did you mean"));
 }
 
@@ -61,6 +62,7 @@ TEST_CASE("a mistyped option is answered with the right one, and exit code 2, or
 }
 
 TEST_CASE("who leaves something out is told what it is for, and where help is; who forgets -- is told of it") {
+  for (const auto& name : tools) check_refused(name, {}, 2, "no command is given: write one of ", name + " --help");
   check_refused("dlock-migrate", {"up", "--to"}, 2, "--to needs a value: N", "see dlock-migrate up --help");
   check_refused("dlock-migrate", {"down"}, 2, "--to is required: go back to this version",
                 "see dlock-migrate down --help");
