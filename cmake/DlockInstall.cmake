@@ -11,10 +11,24 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/dlock ${PROJECT_BINARY_DIR}/incl
 
 # Beside share/doc/dlock/README.md, where its links to them point.
 set(DLOCK_INSTALL_DOCDIR ${CMAKE_INSTALL_DATAROOTDIR}/doc/dlock)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE
-  DESTINATION ${DLOCK_INSTALL_DOCDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/schema
-  DESTINATION ${DLOCK_INSTALL_DOCDIR} PATTERN files.md EXCLUDE)  # that is about the sources
+install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${DLOCK_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/schema DESTINATION ${DLOCK_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${DLOCK_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.svg")
+file(GLOB pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+list(REMOVE_ITEM pages docs/files.md)  # that is about the sources
+foreach(page IN ITEMS README.md LISTS pages)
+  # Links to headers lead to the installed ones; what is not installed is named without a link.
+  cmake_path(GET page PARENT_PATH folder)
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY / OUTPUT_VARIABLE headers)
+  cmake_path(ABSOLUTE_PATH DLOCK_INSTALL_DOCDIR BASE_DIRECTORY / OUTPUT_VARIABLE place)
+  file(RELATIVE_PATH headers ${place}/${folder} ${headers})
+  file(READ ${PROJECT_SOURCE_DIR}/${page} text)
+  string(REGEX REPLACE "\\]\\((\\.\\./)?include/" "](${headers}/" text "${text}")
+  string(REGEX REPLACE "\\[([^]]*)\\]\\((\\.\\./)?(CONTRIBUTING|tests/README)\\.md\\)" "\\1" text "${text}")
+  file(WRITE ${PROJECT_BINARY_DIR}/installed/${page} "${text}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
+  install(FILES ${PROJECT_BINARY_DIR}/installed/${page} DESTINATION ${DLOCK_INSTALL_DOCDIR}/${folder})
+endforeach()
 
 # For CMake. A static library passes its own needs on to whoever links it.
 set(DLOCK_FIND_DEPENDENCIES "")

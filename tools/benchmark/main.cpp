@@ -14,24 +14,20 @@ namespace {
 
 void tell_of_itself(dlock::tools::Command& tool) {
   tool.set_manual(
-      "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json "
-      "prints\n"
-      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, shared, "
-      "scale and\n"
-      "reap make tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the "
-      "next one "
-      "takes\n"
-      "away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
-      "# EXIT STATUS\n"
-      "  0   measured\n"
-      "  1   database error; or something was seen that must not be\n"
-      "  2   usage or configuration\n"
-      "  7   the schema is missing, or does not fit this binary\n"
-      "  8   the database is unreachable\n"
-      "  9   permission denied\n"
-      "# ENVIRONMENT\n"
-      "  DLOCK_URL   the database, if neither -u nor -e is given\n"
-      "  NO_COLOR    if not empty: no colours");
+      R"(Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json prints
+an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, shared, scale and reap
+make tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one
+takes away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.
+# EXIT STATUS
+  0   measured
+  1   database error; or something was seen that must not be
+  2   usage or configuration
+  7   the schema is missing, or does not fit this binary
+  8   the database is unreachable
+  9   permission denied
+# ENVIRONMENT
+  DLOCK_URL   the database, if neither -u nor -e is given
+  NO_COLOR    if not empty: no colours)");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Option& Asking::add_with_names_to(Command& command) {
 }
 
 void Asking::add_options_to(Command& command) {
-  command.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
+  command.add_flag("-n,--nonblock", nonblock_, "do not wait, whatever -w says: exit 75 if busy");
   command.add_option("-w,--wait", "D", wait_, "wait at most this long (forever; 0 is -n)");
   command.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
   command.add_flag("--shared", shared_, "together with others that say so, as readers");

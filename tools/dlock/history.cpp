@@ -26,23 +26,20 @@ History::History(Command& tool)
   command_.add_argument("NAME", name_).required = true;
   command_.add_option("--limit", "N", limit_, "at most so many (20)");
   command_.set_footer(
-      "Where dlock-migrate history --apply has made one, from then on. Exits 3 if none\n"
-      "of its rows is of this lock, and 7 if there is no history.\n"
+      "It begins where dlock-migrate history --apply has made it. Exits 3 if none of its rows is of this lock, and 7 "
+      "if\n"
+      "there is no history.\n"
       "Examples:\n"
       "  dlock history nightly\n"
       "  dlock history nightly --limit 1000 --format json");
   command_.set_manual(
-      "One line, or object, for each grant that has ended: from when to when, the fencing token, who had it, and how "
-      "it\n"
-      "ended: released; expired, where the reaper found it so; taken_over, where its lease was over and the next one "
-      "took\n"
-      "the lock; or forced, and why. Where several held the lock, each has a line of its own. A grant that goes on has "
-      "none,\n"
-      "nor has one that was never committed. Times are those of the database's clock.\n"
-      "\n"
-      "It grows until it is cut: dlock reap --history N, or an engine that reaps and has EngineOptions::history, keeps "
-      "the\n"
-      "newest N of all locks together.");
+      R"(One line, or object, for each grant that has ended: from when to when, the fencing token, who had it, and how it
+ended: released; expired, where the reaper found it so; taken_over, where its lease was over and the next one took
+the lock; or forced, and why. Where several held the lock, each has a line of its own. A grant that goes on has none,
+nor has one that was never committed. Times are those of the database's clock.
+
+It grows until it is cut: dlock reap --history N, or an engine that reaps and has EngineOptions::history, keeps the
+newest N of all locks together.)");
 }
 
 int History::operator()(const ConnectionOptions& connection, Console& console) const {

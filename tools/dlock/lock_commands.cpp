@@ -82,9 +82,9 @@ Single::Single(Command& tool)
                       "for --force: why; shown by list and inspect until the next one has it");
   release_.add_flag("--yes", yes_, "for --force: do not ask");
   list_.set_footer(
-      "Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since. Of "
-      "one\n"
-      "that nobody holds, LAST, ENDED and OUTCOME tell who had it last: released, expired, or forced and why.\n"
+      "OWNER is the label, with the first digits of the owner where one holds it alone. Times are counted by the\n"
+      "database's clock. LEFT of a closed lock: until it opens; negative: expired since. Of one that nobody holds,\n"
+      "LAST, ENDED and OUTCOME tell who had it last: released, expired, or forced and why.\n"
       "Examples:\n"
       "  dlock list\n"
       "  dlock list 'report/*' --state all --format json");
@@ -104,9 +104,8 @@ Single::Single(Command& tool)
       "Examples:\n"
       "  dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
   release_.set_footer(
-      "Exits 3 if the token is not the holder's, or if the lease was over before: then somebody else could have had "
-      "the\n"
-      "lock. The fencing token never falls, not even by force.\n"
+      "Exits 3 if the token is not the holder's, or if the lease was over before: then somebody else could have had\n"
+      "the lock. The fencing token never falls, not even by force.\n"
       "Examples:\n"
       "  dlock release deploy --token \"$token\"\n"
       "  dlock release nightly --force --expect-token 42 --reason \"web3 hangs\"");
@@ -356,6 +355,7 @@ int Single::force(Engine& engine, Console& console) const {
   console.note(why_busy(*row));
   if (!yes_ && !confirmed()) return say_no("nothing was done", console);
   if (!engine.force_release(name_, token(), reason_.value_or(""))) return not_the_holder(row, console);
+  console.note(fmt::format("{} was freed", in_quotes(name_)));
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }

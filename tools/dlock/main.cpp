@@ -34,39 +34,35 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
       "  dlock list");
   tool.set_manual(
-      "The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, "
-      "by -e\n"
-      "NAME (a variable), or by DLOCK_URL:\n"
-      "\n"
-      "  scheme://user:password@host:port/database?option=value\n"
-      "  scheme:PATH\n"
-      "\n"
-      "A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the "
-      "client\n"
-      "library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the "
-      "list of\n"
-      "processes.\n"
-      "\n"
-      "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
-      "\n"
-      "Results go to standard output, everything else to standard error. With --format json results are one object "
-      "each, and\n"
-      "errors {\"error\": {\"code\", \"message\", \"hint\"}}.\n"
-      "# EXIT STATUS\n"
-      "  0       ok\n"
-      "  1       database error, or the result could not be written\n"
-      "  2       usage or configuration\n"
-      "  3       no: not held, not found, wrong token\n"
-      "  7       the schema is missing or does not fit this binary\n"
-      "  8       the database is unreachable\n"
-      "  9       permission denied\n"
-      "  75      busy, or timed out waiting\n"
-      "  128+n   ended by signal n\n"
-      "\n"
-      "dlock run has exit codes of its own, see dlock-run(1).\n"
-      "# ENVIRONMENT\n"
-      "  DLOCK_URL   the database, if neither -u nor -e is given\n"
-      "  NO_COLOR    if not empty: no colours");
+      R"(The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, by -e
+NAME (a variable), or by DLOCK_URL:
+
+  scheme://user:password@host:port/database?option=value
+  scheme:PATH
+
+A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the client
+library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the list of
+processes.
+
+Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.
+
+Results go to standard output, everything else to standard error. With --format json results are one object each, and
+errors {"error": {"code", "message", "hint"}}.
+# EXIT STATUS
+  0       ok
+  1       database error, a deadlock, or the result could not be written
+  2       usage or configuration
+  3       no: not held, not found, wrong token
+  7       the schema is missing or does not fit this binary; or no history is kept
+  8       the database is unreachable, or something keeps the table locked
+  9       permission denied
+  75      busy, or timed out waiting
+  128+n   ended by signal n
+
+dlock run has exit codes of its own, see dlock-run(1).
+# ENVIRONMENT
+  DLOCK_URL   the database, if neither -u nor -e is given
+  NO_COLOR    if not empty: no colours)");
 }
 
 }  // namespace

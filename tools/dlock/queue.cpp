@@ -25,12 +25,11 @@ Queue::Queue(Command& tool)
     : wait_(tool.add_command("wait", "wait until a lock is free, without taking it")),
       graph_(tool.add_command("graph", "who waits for whom, as text or for Graphviz")) {
   wait_.add_argument("NAME", name_).required = true;
-  wait_.add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
+  wait_.add_flag("-n,--nonblock", nonblock_, "do not wait, whatever -w says: tell if it is free");
   wait_.add_option("-w,--wait", "D", limit_, "wait at most this long (forever; 0 is -n)");
   wait_.set_footer(
-      "Exits 0 when it is free, 75 when time is up. What an open transaction has locked counts as free. By then "
-      "somebody else may have taken it: to do something "
-      "while nobody else does, take the lock with run.\n"
+      "Exits 0 when it is free, 75 when time is up. What an open transaction has locked counts as free. By then\n"
+      "somebody else may have taken it: to do something while nobody else does, take the lock with run.\n"
       "Examples:\n"
       "  dlock wait -w 10m nightly && ./read-the-report.sh");
   graph_.add_argument("GLOB", glob_, "only names that match this shell pattern (*)");

@@ -24,78 +24,64 @@ constexpr auto footer =
     "  dlock run -n -E 0 --at-least 50s nightly -- ./report.sh   # three hosts' cron";
 
 constexpr auto manual =
-    "What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its "
-    "standard\n"
-    "streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.\n"
-    "dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and "
-    "the\n"
-    "command is never started.\n"
-    "\n"
-    "The lease is renewed as long as the command runs, and given back when it has ended.\n"
-    "# WHEN THE LOCK IS LOST\n"
-    "The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A "
-    "renewal\n"
-    "that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, "
-    "and\n"
-    "after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and "
-    "after a\n"
-    "release by force, another holder may be running already, and only the token protects your data.\n"
-    "# GIVING WAY\n"
-    "With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between "
-    "two\n"
-    "items, or go on. The signal goes to the command alone, and not to what it has started; what does not expect USR1 "
-    "is\n"
-    "ended by it. A waiter is seen with the next renewal (--renew-every) when it has waited for a second, or has a "
-    "ticket\n"
-    "(--fifo).\n"
-    "# TOGETHER WITH OTHERS\n"
-    "With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits to "
-    "run "
-    "alone\n"
-    "comes before readers that come later. With --limit M as many run as have M permits together; --permits takes more "
-    "than\n"
-    "one of them. Each goes by its own --limit: to make it smaller ends nothing that runs. Every one has a lease and a "
-    "token\n"
-    "of its own.\n"
-    "# SEVERAL NAMES\n"
-    "The command runs while all of them are held, and is ended when one of them is lost; nobody else is let in to any. "
-    "Their\n"
-    "order does not matter, and none is held while dlock waits: runs that want some of the same names never block each "
-    "other\n"
-    "for good. With --fifo each name in the way is waited for in turn; among those who want several there is no order. "
-    "The\n"
-    "time of --at-least begins when all are granted. --yield-signal tells when somebody waits for one of them. "
-    "--shared, "
-    "--limit\n"
-    "and --permits are for one name.\n"
-    "# ENVIRONMENT OF THE COMMAND\n"
-    "  DLOCK_NAME     the lock's name\n"
-    "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
-    "  DLOCK_OWNER    the random name of this holder\n"
-    "  DLOCK_GRANTS   a line for each name: token, owner, name, with a blank between them\n"
-    "  DLOCK_TTL_MS   the length of the lease\n"
-    "  DLOCK_JOB      its job: that of the run around this one, if there is one\n"
-    "\n"
-    "The first three are there for one name alone.\n"
-    "A run inside a run of the same name on the same database is refused, since it would wait for itself.\n"
-    "# EXIT STATUS\n"
-    "  75 (-E)    the lock was not obtained (-n, -w), or the database is away (--if-unavailable skip)\n"
-    "  79         the lock was lost while the command ran (--lost-exit-code), whatever its own status\n"
-    "  124        --max-runtime was exceeded\n"
-    "  125        dlock failed before the command started: usage, database, permission, schema\n"
-    "  126, 127   the command is not executable, or not found\n"
-    "  128+n      the command, or dlock while waiting, was ended by signal n\n"
-    "  others     the command's own\n"
-    "\n"
-    "A command may answer the same numbers; --status-file settles what they mean.\n"
-    "# EXAMPLES\n"
-    "  dlock run -n nightly -- ./report.sh\n"
-    "  dlock run -w 5m deploy -c 'make && make install'\n"
-    "  dlock run --limit 3 import -- ./import.sh   # three at a time, on all hosts\n"
-    "  dlock run --shared catalog -- ./export.sh\n"
-    "  dlock run db/orders db/stock -- ./move.sh   # both, or none\n"
-    "  dlock run --yield-signal USR1 reindex -- ./batch.sh\n"
-    "  echo x | dlock run import -- psql -f -";
+    R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard
+streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.
+dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the
+command is never started.
+
+The lease is renewed as long as the command runs, and given back when it has ended.
+# WHEN THE LOCK IS LOST
+The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A renewal
+that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, and
+after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and after
+a release by force, another holder may be running already, and only the token protects your data.
+# GIVING WAY
+With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between two
+items, or go on. The signal goes to the command alone, and not to what it has started; what does not expect USR1 is
+ended by it. A waiter is seen with the next renewal (--renew-every): at once if it is a dlock run or has a ticket (--fifo), else
+when it has waited for a second.
+# TOGETHER WITH OTHERS
+With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits to run
+alone comes before readers that come later. With --limit M as many run as have M permits together; --permits takes
+more than one of them. Each goes by its own --limit: to make it smaller ends nothing that runs. Every one has a lease
+and a token of its own.
+# SEVERAL NAMES
+The command runs while all of them are held, and is ended when one of them is lost; nobody else is let in to any.
+Their order does not matter, and none is held while dlock waits: runs that want some of the same names never block
+each other for good. With --fifo each name in the way is waited for in turn; among those who want several there is no
+order. The time of --at-least begins when all are granted. --yield-signal tells when somebody waits for one of them.
+--shared, --limit and --permits are for one name.
+# ENVIRONMENT OF THE COMMAND
+  DLOCK_NAME     the lock's name
+  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones
+  DLOCK_OWNER    the random name of this holder
+  DLOCK_GRANTS   a line for each name: token, owner, name, with a blank between them
+  DLOCK_TTL_MS   the length of the lease
+  DLOCK_JOB      its job: that of the run around this one, if there is one
+  DLOCK_OWNERS   the owners of this run and of those around it, the outermost first
+
+The first three are there for one name alone. A run inside a run of the same name on the same database is refused,
+since it would wait for itself.
+# EXIT STATUS
+  75 (-E)    the lock was not obtained (-n, -w), or the database is away (--if-unavailable skip)
+  79         the lock was lost while the command ran (--lost-exit-code), whatever its own status
+  124        --max-runtime was exceeded while the command ran, whatever its own status
+  125        dlock failed before the command started: usage, database, permission, schema
+  126, 127   the command is not executable, or not found
+  128+n      the command, or dlock while waiting, was ended by signal n
+  others     the command's own
+
+A command may answer the same numbers; --status-file settles what they mean. --max-runtime sends TERM to the command's
+process group, and KILL after --kill-after; if the command itself had ended before, and only what it left is ended,
+the exit is the command's own. With -E 0 a lock that is busy is no news: nothing is printed.
+# EXAMPLES
+  dlock run -n nightly -- ./report.sh
+  dlock run -w 5m deploy -c 'make && make install'
+  dlock run --limit 3 import -- ./import.sh   # three at a time, on all hosts
+  dlock run --shared catalog -- ./export.sh
+  dlock run db/orders db/stock -- ./move.sh   # both, or none
+  dlock run --yield-signal USR1 reindex -- ./batch.sh
+  echo x | dlock run import -- psql -f -)";
 
 int parse_signal(std::string_view option, const std::string& text) {
   std::string name = text;
@@ -146,7 +132,7 @@ Run::Run(Command& tool, const Arguments& arguments)
       true;
   command_.add_option("--lost-exit-code", "N", lost_code_, "exit code if the lock was lost (79)").rare = true;
   command_.add_option("--yield-signal", "SIG", yield_signal_, "sent to the command when somebody else waits");
-  command_.add_option("--max-runtime", "D", max_runtime_, "end the command after this long, and exit 124");
+  command_.add_option("--max-runtime", "D", max_runtime_, "TERM the command after this long, and exit 124");
   command_.add_option("-c", "TEXT", shell_, "a command for $SHELL, instead of one after --");
   command_.add_flag("--no-stdin", no_stdin_, "the command reads nothing").rare = true;
   command_.add_option("--if-unavailable", "fail|skip", if_unavailable_,

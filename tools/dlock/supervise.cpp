@@ -122,7 +122,9 @@ class Watch {
       overran_ = true;
       outcome_.overtime = !reaped_;
       tell(SIGTERM, moment);
-      console_.note(fmt::format("the command has run for {}: it is ended (--max-runtime)", shown(*rules_.max_runtime)));
+      console_.note(fmt::format("{} for {}: it is ended (--max-runtime)",
+                                reaped_ ? "what the command has left has run on" : "the command has run",
+                                shown(*rules_.max_runtime)));
     }
     if (kill_at_ && moment >= *kill_at_) kill();
   }

@@ -60,9 +60,11 @@ Top::Top(Command& tool) : command_(tool.add_command("top", "the locks that are h
   command_.add_option("--sort", "name|holder|token|held|left|waiters", sort_, "what the rows are sorted by (name)");
   command_.add_flag("-r,--reverse", reverse_, "the other way round");
   command_.set_footer(
-      "Keys: n o t h l w sort by name, holder (owner), token, held, left, waiters; r reverses.\n"
-      "  / filters names and holders, Esc shows all again; arrows and pages scroll;\n"
-      "  Space looks at once; q or ^C ends.\n"
+      "Keys in a terminal:\n"
+      "  n o t h l w   sort by name, holder (owner), token, held, left, waiters\n"
+      "  r             reverses the order\n"
+      "  /             filters names and holders; Esc shows all again\n"
+      "  Space         looks at once; arrows and pages scroll; q or ^C ends\n"
       "Examples:\n"
       "  dlock top 'report/*' -d 1s --sort held -r\n"
       "  dlock top -b -n 1 --format json");

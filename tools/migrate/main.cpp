@@ -12,28 +12,26 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "Examples:\n"
       "  dlock-migrate up   # the database: -u URL, or DLOCK_MIGRATE_URL");
   tool.set_manual(
-      "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime "
-      "never\n"
-      "changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable "
-      "below.\n"
-      "\n"
-      "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
-      "# EXIT STATUS\n"
-      "  0   done, or nothing to do, or the check passed\n"
-      "  1   database error, or the result could not be written\n"
-      "  2   usage or configuration\n"
-      "  3   pending migrations; of check and status also that another migrator is at work\n"
-      "  4   drift: a checksum or the structure differs\n"
-      "  5   a version was interrupted, or has failed\n"
-      "  6   another migrator is at work, a lock for DDL was not obtained, or leases are live (down)\n"
-      "  7   the schema does not fit this binary\n"
-      "  8   the database is unreachable\n"
-      "  9   permission denied\n"
-      "  130, 143   stopped by a signal\n"
-      "# ENVIRONMENT\n"
-      "  DLOCK_MIGRATE_URL   the database, if neither -u nor -e is given: past a pooler, for example\n"
-      "  DLOCK_URL           the same, if DLOCK_MIGRATE_URL is not set\n"
-      "  NO_COLOR            if not empty: no colours");
+      R"(Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime never
+changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable below.
+
+Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.
+# EXIT STATUS
+  0   done, or nothing to do, or the check passed
+  1   database error, or the result could not be written
+  2   usage or configuration
+  3   pending migrations; of check and status also that another migrator is at work
+  4   drift: a checksum or the structure differs
+  5   a version was interrupted, or has failed
+  6   another migrator is at work, a lock for DDL was not obtained, or leases are live (down)
+  7   the schema does not fit this binary
+  8   the database is unreachable
+  9   permission denied
+  130, 143   stopped by a signal
+# ENVIRONMENT
+  DLOCK_MIGRATE_URL   the database, if neither -u nor -e is given: past a pooler, for example
+  DLOCK_URL           the same, if DLOCK_MIGRATE_URL is not set
+  NO_COLOR            if not empty: no colours)");
 }
 
 }  // namespace

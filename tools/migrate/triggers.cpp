@@ -70,7 +70,7 @@ void Commands::add_guard(Command& tool) {
   guard_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL, without a connection");
   guard_->set_footer(
       "A trigger refuses every UPDATE that makes the column smaller, or NULL again. It\n"
-      "lets pass what leaves the column alone, and DELETE: see docs/fencing.md.\n"
+      "lets pass what leaves the column alone, and DELETE: see fencing.md.\n"
       "Examples:\n"
       "  dlock-migrate guard --table orders --column last_fence --apply\n"
       "  dlock-migrate guard --table orders --column last_fence --dialect " +
@@ -86,7 +86,7 @@ void Commands::add_history(Command& tool) {
   history_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL, without a connection");
   history_->set_footer(
       "Triggers write it, in the commit that ends the grant; dlock history NAME reads\n"
-      "it, and a reaper that is told how much to keep cuts it: see docs/operations.md.\n"
+      "it, and a reaper that is told how much to keep cuts it: see operations.md.\n"
       "Examples:\n"
       "  dlock-migrate history --apply\n"
       "  dlock-migrate history --remove --apply\n"

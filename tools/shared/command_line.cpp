@@ -97,6 +97,20 @@ Option& Command::add_argument(std::string_view name, std::vector<std::string>& t
   return argument;
 }
 
+void Command::set_footer(std::string_view text) {
+  footer_.clear();
+  bool within = false;  // a paragraph
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const bool prose =
+        !line.empty() && !line.starts_with(' ') && line != "Examples:" && !line.starts_with("Exit codes:");
+    if (!footer_.empty()) footer_ += within && prose ? ' ' : '\n';
+    footer_ += line;
+    within = prose;
+  }
+}
+
 std::string Command::full_name() const { return parent_ == nullptr ? name_ : parent_->full_name() + " " + name_; }
 
 std::vector<const Command*> Command::shown_commands() const {

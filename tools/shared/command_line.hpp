@@ -65,8 +65,9 @@ class Command {
   Option& add_argument(std::string_view name, std::string& text, std::string_view help = {});
   Option& add_argument(std::string_view name, std::vector<std::string>& texts, std::string_view help = {});
 
-  // What is shown below the options and in the manual: a line of prose each, then "Examples:" with indented lines.
-  void set_footer(std::string_view text) { footer_ = text; }
+  // What is shown below the options and in the manual: prose, whose lines are one paragraph, and indented lines, which
+  // are shown as they are; then perhaps "Exit codes: …", and "Examples:" with indented lines.
+  void set_footer(std::string_view text);
   // Each way to call it; without: made of its arguments.
   void set_usage(std::vector<std::string> ways) { usage_ = std::move(ways); }
   // For the manual only: paragraphs, divided by empty lines; indented lines are shown as they are; "# TITLE" begins a
