@@ -28,10 +28,12 @@ enum class Reentrance {
 };
 
 // Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits
-// barging and finds a queue joins it; so one waiter with `fifo` puts all of them in order, and none is passed by.
+// barging and finds a queue joins it, of the barging ones of one engine the first in its line: the others of that line
+// come behind whoever has a ticket by then.
 enum class Fairness {
   barging,  // whoever is quickest: the fastest for all together
-  fifo,     // in the order in which they began to wait, across processes: a ticket each, for one more write
+  fifo,     // in the order in which they draw a ticket each, across processes: one more write, once a first try was in
+            // vain, so that of two calls within some milliseconds the later one may be first
 };
 
 // How many may hold a name at one time. Those of one mode share it; who asks in another one waits until all are gone.
