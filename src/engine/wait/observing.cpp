@@ -33,7 +33,10 @@ bool wait_free(Context& context, Lingering& lingering, LateAttempts& late_attemp
       if (patience.stop.stop_requested()) return false;
       // It was held a moment ago: that the last look was not answered in time changes nothing.
       const auto now = BootClock::now();
-      if (now >= patience.deadline && now < later(busy_at, a_moment) && is_transient(error.fault())) return false;
+      const bool doubt = error.fault() == Fault::in_doubt;
+      if (now >= patience.deadline && now < later(busy_at, a_moment) && (doubt || is_transient(error.fault())))
+        return false;
+      if (doubt) throw Error(Fault::timeout, error.what());  // where nothing is taken there is none
       throw;
     }
     if (BootClock::now() >= patience.deadline) return false;

@@ -101,6 +101,25 @@ TEST_CASE("a stop ends every kind of wait at once while the database is silent")
   CHECK(eventually([&] { return holder.waiters("*").empty(); }));
 }
 
+TEST_CASE("whoever waits for a name to be free is never left in doubt: it takes nothing") {
+  Silent silent;
+  auto holder = silent.database->engine();
+  auto lock = holder.lock("job");
+  auto wait = std::async(std::launch::async, [&] {
+    return thrown_by([&] { static_cast<void>(silent.engine.wait_free("job", 3s)); }).fault;
+  });
+  const auto marked = [&] {
+    return silent.database->admin().number(
+               "SELECT count(*) FROM resource_lock WHERE name = 'job' AND wanted_until > 0") > 0;
+  };
+  CHECK(eventually(marked));
+  silent.proxy.swallow_answers();
+  const auto fault = wait.get();
+  silent.proxy.cut();
+  silent.proxy.pass();
+  CHECK((fault == Fault::timeout || fault == Fault::unavailable));
+}
+
 TEST_CASE("a stop ends a removal while the database is silent, and it has removed nothing") {
   Silent silent;
   warm(silent.engine);
