@@ -131,11 +131,11 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // in place of releasing.
   // A waiter of the same engine counts at once, until it stops waiting; one that has a row, until the next renewal.
   // Those of other engines and processes are told by the renewal, without a statement of its own: one that has waited
-  // for a second, or has a ticket (Fairness::fifo), a lock or a job, counts from the next renewal on, and until the first
-  // one after it has given up. One that died is counted until its row is over (a minute; EngineOptions::ticket for one
-  // with a ticket, a lock or a job). A lease that is not renewed (LockOptions::renew, or shorter than 300 ms) hears of
-  // them at extend() alone. Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock; of a line of
-  // another engine in which nobody has a ticket, a lock or a job, anybody but its first.
+  // for a second, or has a ticket (Fairness::fifo), a lock or a job, counts from the next renewal on, and until the
+  // first one after it has given up. One that died is counted until its row is over (a minute; EngineOptions::ticket
+  // for one with a ticket, a lock or a job). A lease that is not renewed (LockOptions::renew, or shorter than 300 ms)
+  // hears of them at extend() alone. Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock; of a
+  // line of another engine in which nobody has a ticket, a lock or a job, anybody but its first.
   // `waited` goes back to when the longest waiter called: by the database's clock as the last renewal told it, and by
   // CLOCK_BOOTTIME since its answer, so that it is too little by at most that answer's way; of a waiter of the same
   // engine by CLOCK_BOOTTIME alone. `mode` is as of the last renewal, too, and wider at once for who joins in the

@@ -14,10 +14,11 @@ namespace {
 
 void tell_of_itself(dlock::tools::Command& tool) {
   tool.set_manual(
-      R"(Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json prints
-an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, shared, scale and reap
-make tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one
-takes away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.
+      R"(Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json
+prints an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, shared,
+scale and reap make tables dlock_bench_... of their own and take them away. What a run that was killed leaves
+behind, the next one takes away. The database is named by -u URL, by -e NAME (a variable), or by a variable
+below.
 # EXIT STATUS
   0   measured
   1   database error; or something was seen that must not be

@@ -33,13 +33,13 @@ History::History(Command& tool)
       "  dlock history nightly\n"
       "  dlock history nightly --limit 1000 --format json");
   command_.set_manual(
-      R"(One line, or object, for each grant that has ended: from when to when, the fencing token, who had it, and how it
-ended: released; expired, where the reaper found it so; taken_over, where its lease was over and the next one took
-the lock; or forced, and why. Where several held the lock, each has a line of its own. A grant that goes on has none,
-nor has one that was never committed. Times are those of the database's clock.
+      R"(One line, or object, for each grant that has ended: from when to when, the fencing token, who had it, and how
+it ended: released; expired, where the reaper found it so; taken_over, where its lease was over and the next
+one took the lock; or forced, and why. Where several held the lock, each has a line of its own. A grant that
+goes on has none, nor has one that was never committed. Times are those of the database's clock.
 
-It grows until it is cut: dlock reap --history N, or an engine that reaps and has EngineOptions::history, keeps the
-newest N of all locks together.)");
+It grows until it is cut: dlock reap --history N, or an engine that reaps and has EngineOptions::history,
+keeps the newest N of all locks together.)");
 }
 
 int History::operator()(const ConnectionOptions& connection, Console& console) const {

@@ -34,20 +34,20 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
       "  dlock list");
   tool.set_manual(
-      R"(The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, by -e
-NAME (a variable), or by DLOCK_URL:
+      R"(The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL,
+by -e NAME (a variable), or by DLOCK_URL:
 
   scheme://user:password@host:port/database?option=value
   scheme:PATH
 
-A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the client
-library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the list of
-processes.
+A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the
+client library of the database looks for it. It is never printed, and a URL given as an argument is wiped from
+the list of processes.
 
 Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.
 
-Results go to standard output, everything else to standard error. With --format json results are one object each, and
-errors {"error": {"code", "message", "hint"}}.
+Results go to standard output, everything else to standard error. With --format json results are one object
+each, and errors {"error": {"code", "message", "hint"}}.
 # EXIT STATUS
   0       ok
   1       database error, a deadlock, or the result could not be written

@@ -65,20 +65,22 @@ Reap::Reap(Command& tool)
       "  dlock reap --limit all                      # from cron, as rarely as you like\n"
       "  dlock reap 'upload/*' --retention 7d --dry-run");
   command_.set_manual(
-      R"(Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease that
-expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are removed in
-two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything to
-remove, the command waits out the grace and removes. So it takes a minute when it removes something, and no time when
-it does not. What one call has raised another cannot use, since nothing about it is stored: for cron, call it as a
-whole, as rarely as you like. Stopped while it waits, it has removed nothing.
+      R"(Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease
+that expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are
+removed in two steps, both in this one call: first the floor under all new tokens is raised, then, if there is
+anything to remove, the command waits out the grace and removes. So it takes a minute when it removes
+something, and no time when it does not. What one call has raised another cannot use, since nothing about it
+is stored: for cron, call it as a whole, as rarely as you like. Stopped while it waits, it has removed
+nothing.
 
 --grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given
 (EngineOptions::reaper.grace, 60s). A shorter --grace here than theirs could hand them an old token.
 
-One reaper works on a table at a time; others wait. If the call fails or is stopped midway, what it has settled is
-shown all the same, since nobody is told of it again; to a reader that does not read, for a second at most. If the
-database did not answer either, the lease whose settling was under way is not among them: a warning says so, and
-`dlock list --state free` tells of each lock who had it last, and whether that lease expired.)");
+One reaper works on a table at a time; others wait. If the call fails or is stopped midway, what it has
+settled is shown all the same, since nobody is told of it again; to a reader that does not read, for a second
+at most. If the database did not answer either, the lease whose settling was under way is not among them: a
+warning says so, and `dlock list --state free` tells of each lock who had it last, and whether that lease
+expired.)");
 }
 
 std::size_t Reap::limit() const {

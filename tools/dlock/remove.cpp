@@ -50,13 +50,13 @@ Remove::Remove(Command& tool)
       "  dlock remove 'upload/4711'\n"
       "  dlock release upload/4711 --token \"$token\" && dlock remove upload/4711");
   command_.set_manual(
-      R"(A lock needs no removing: a free one is a row that the next one takes, and dlock reap removes those that nobody has
-used for long. This is for one that is to be gone now, and for one that reap leaves alone because a holder has kept
-something in its row for the next one.
+      R"(A lock needs no removing: a free one is a row that the next one takes, and dlock reap removes those that
+nobody has used for long. This is for one that is to be gone now, and for one that reap leaves alone because a
+holder has kept something in its row for the next one.
 
-It goes the way of reap, so that a fencing token never falls: first the floor under all new tokens is raised to the
-token of this lock, then the command waits out the grace, and removes the row only if it is what it was. Stopped
-while it waits, it has removed nothing.
+It goes the way of reap, so that a fencing token never falls: first the floor under all new tokens is raised
+to the token of this lock, then the command waits out the grace, and removes the row only if it is what it
+was. Stopped while it waits, it has removed nothing.
 
 --grace: as in dlock reap, the same for all users of the table (EngineOptions::reaper.grace, 60s).)");
 }

@@ -24,33 +24,34 @@ constexpr auto footer =
     "  dlock run -n -E 0 --at-least 50s nightly -- ./report.sh   # three hosts' cron";
 
 constexpr auto manual =
-    R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard
-streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.
-dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the
-command is never started.
+    R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its
+standard streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its
+process group. dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end
+it at once, and the command is never started.
 
 The lease is renewed as long as the command runs, and given back when it has ended.
 # WHEN THE LOCK IS LOST
-The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A renewal
-that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, and
-after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and after
-a release by force, another holder may be running already, and only the token protects your data.
+The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A
+renewal that fails is tried again until only the time to end the command is left; then its group gets the
+lost-signal, and after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody
+kill it. Then, and after a release by force, another holder may be running already, and only the token
+protects your data.
 # GIVING WAY
-With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between two
-items, or go on. The signal goes to the command alone, and not to what it has started; what does not expect USR1 is
-ended by it. A waiter is seen with the next renewal (--renew-every): at once if it is a dlock run or has a ticket (--fifo), else
-when it has waited for a second.
+With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between
+two items, or go on. The signal goes to the command alone, and not to what it has started; what does not
+expect USR1 is ended by it. A waiter is seen with the next renewal (--renew-every): at once if it is a dlock
+run or has a ticket (--fifo), else when it has waited for a second.
 # TOGETHER WITH OTHERS
-With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits to run
-alone comes before readers that come later. With --limit M as many run as have M permits together; --permits takes
-more than one of them. Each goes by its own --limit: to make it smaller ends nothing that runs. Every one has a lease
-and a token of its own.
+With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits
+to run alone comes before readers that come later. With --limit M as many run as have M permits together;
+--permits takes more than one of them. Each goes by its own --limit: to make it smaller ends nothing that
+runs. Every one has a lease and a token of its own.
 # SEVERAL NAMES
-The command runs while all of them are held, and is ended when one of them is lost; nobody else is let in to any.
-Their order does not matter, and none is held while dlock waits: runs that want some of the same names never block
-each other for good. With --fifo each name in the way is waited for in turn; among those who want several there is no
-order. The time of --at-least begins when all are granted. --yield-signal tells when somebody waits for one of them.
---shared, --limit and --permits are for one name.
+The command runs while all of them are held, and is ended when one of them is lost; nobody else is let in to
+any. Their order does not matter, and none is held while dlock waits: runs that want some of the same names
+never block each other for good. With --fifo each name in the way is waited for in turn; among those who want
+several there is no order. The time of --at-least begins when all are granted. --yield-signal tells when
+somebody waits for one of them. --shared, --limit and --permits are for one name.
 # ENVIRONMENT OF THE COMMAND
   DLOCK_NAME     the lock's name
   DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones
@@ -60,8 +61,8 @@ order. The time of --at-least begins when all are granted. --yield-signal tells 
   DLOCK_JOB      its job: that of the run around this one, if there is one
   DLOCK_OWNERS   the owners of this run and of those around it, the outermost first
 
-The first three are there for one name alone. A run inside a run of the same name on the same database is refused,
-since it would wait for itself.
+The first three are there for one name alone. A run inside a run of the same name on the same database is
+refused, since it would wait for itself.
 # EXIT STATUS
   75 (-E)    the lock was not obtained (-n, -w), or the database is away (--if-unavailable skip)
   79         the lock was lost while the command ran (--lost-exit-code), whatever its own status
@@ -71,9 +72,9 @@ since it would wait for itself.
   128+n      the command, or dlock while waiting, was ended by signal n
   others     the command's own
 
-A command may answer the same numbers; --status-file settles what they mean. --max-runtime sends TERM to the command's
-process group, and KILL after --kill-after; if the command itself had ended before, and only what it left is ended,
-the exit is the command's own. With -E 0 a lock that is busy is no news: nothing is printed.
+A command may answer the same numbers; --status-file settles what they mean. --max-runtime sends TERM to the
+command's process group, and KILL after --kill-after; if the command itself had ended before, and only what it
+left is ended, the exit is the command's own. With -E 0 a lock that is busy is no news: nothing is printed.
 # EXAMPLES
   dlock run -n nightly -- ./report.sh
   dlock run -w 5m deploy -c 'make && make install'

@@ -12,8 +12,9 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "Examples:\n"
       "  dlock-migrate up   # the database: -u URL, or DLOCK_MIGRATE_URL");
   tool.set_manual(
-      R"(Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime never
-changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable below.
+      R"(Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime
+never changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable
+below.
 
 Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.
 # EXIT STATUS
