@@ -27,6 +27,11 @@ constexpr unsigned long oldest_mysql = 80001, oldest_mariadb = 100600;
 constexpr std::string_view variables =
     "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on', 'group_replication_group_name')";
 
+// How texts are written and compared, and the beginning of the other settings.
+constexpr std::string_view texts =
+    "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; SET SESSION /*M!110201 character_set_collations = "
+    "'utf8mb4=utf8mb4_general_ci', */";
+
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 bool insists_on_tls(const Server& server) { return server.tls == Tls::required || server.tls == Tls::verified; }
@@ -222,29 +227,28 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
 
 // In one round trip.
 //  - The collation is the one that the client library asks for when it connects, so that a text made here is no other
-//    than one made by a connection without settings; a server's own default for the character set may be another one.
+//    than one made by a connection without settings; a server's own default for the character set may be another one,
+//    and MariaDB 11.2 has defaults for a session, too: texts of two collations are not compared.
 //  - Lists of assignments are read from left to right (no SIMULTANEOUS_ASSIGNMENT), and nothing is cut to fit.
 //  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL
 //    after its least.
 //  - How long a statement may take is said by who asks, and not by the server.
 void ServerConnection::make_settings(Deadline deadline) {
   make_settings(
-      fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
-                  "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
+      fmt::format("{4} sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
                   "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}, {3} = 0; "
                   "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
-                  mariadb_ ? 0 : 1, variables, sql_mode, mariadb_ ? "max_statement_time" : "max_execution_time"),
+                  mariadb_ ? 0 : 1, variables, sql_mode, mariadb_ ? "max_statement_time" : "max_execution_time", texts),
       deadline);
 }
 
 // A trigger that is made keeps the sql_mode for ever; and what is read of the catalog is not to be cut.
 void ServerConnection::make_settings_to_wait(Deadline deadline) {
   make_settings(
-      fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
-                  "SET SESSION sql_mode = '{}', autocommit = 1, completion_type = 0, sql_safe_updates = 0, "
+      fmt::format("{} sql_mode = '{}', autocommit = 1, completion_type = 0, sql_safe_updates = 0, "
                   "sql_big_selects = 1, sql_select_limit = 18446744073709551615, group_concat_max_len = 1048576; "
                   "SET SESSION TRANSACTION READ WRITE; {}",
-                  sql_mode, variables),
+                  texts, sql_mode, variables),
       deadline);
 }
 

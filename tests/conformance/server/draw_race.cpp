@@ -4,6 +4,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
+#include "types/failure.hpp"
 
 #include <doctest/doctest.h>
 
@@ -63,7 +64,8 @@ TEST_CASE("the race is a real one: who does not look again after the grace gets 
   ServerDatabase database;
   if (!database.server().can_hold_back_inserts()) return;
   const auto race = force(database, 24h);
-  CHECK(race.after <= race.before);
+  if (database.server().undoes_overtaken()) CHECK(race.after > race.before);
+  else CHECK(race.after <= race.before);
 }
 
 TEST_CASE(
@@ -114,6 +116,8 @@ TEST_CASE(
   for (const auto which : {Ticket::none, Ticket::its_own, Ticket::later}) {
     CAPTURE(static_cast<int>(which));
     ServerDatabase database;
+    // Asked again after that, it is first by its ticket.
+    if (which == Ticket::its_own && database.server().undoes_overtaken()) continue;
     const auto table = database->table();
     const auto slow = open_table(database.server().url_to_hold_back());
     Hand first(*table, 1), second(*table, 2), asker(*slow, 10);
@@ -127,7 +131,15 @@ TEST_CASE(
     if (which == Ticket::later) ask.ticket = last;
     database->admin().expire("job");
     database.server().hold_back();
-    auto paused = std::async(std::launch::async, [&] { return slow->acquire(ask, soon()).token; });
+    auto paused = std::async(std::launch::async, [&] {
+      for (;;) {
+        try {
+          return slow->acquire(ask, soon()).token;
+        } catch (const Failure& failure) {  // undone: asked again, as an engine does
+          if (failure.cause() != Cause::serialization) throw;
+        }
+      }
+    });
     REQUIRE(eventually([&] { return database.server().holding_back(); }));
     CHECK(table->reaping().settle("job", *before, identity(99), soon()));
     REQUIRE(eventually([&] { return database.server().holding_back(); }));

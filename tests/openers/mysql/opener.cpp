@@ -327,6 +327,14 @@ class DatabaseOnServer final : public ServerTestDatabase {
   // nothing, and says nothing of it: LEFT JOIN with a view that is merged, and VALUES() in ON DUPLICATE KEY UPDATE, are
   // too much for one statement. So there it is the trigger, for whoever is of one role.
   bool can_hold_back_inserts() const override { return is_mariadb(); }
+  bool undoes_overtaken() override {
+    int on = 0;
+    if (is_mariadb())
+      *watching_ << "SELECT COUNT(*) FROM information_schema.global_variables "
+                    "WHERE variable_name = 'innodb_snapshot_isolation' AND variable_value = 'ON'",
+          soci::into(on);
+    return on > 0;
+  }
   std::string url_to_hold_back() override { return is_mariadb() ? url_of_views() : url_of_triggering_role(); }
   std::string url_of_triggering_role() {
     const auto url = url_of_role({"ALL"});
