@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -28,9 +29,12 @@ std::optional<std::string> server_url(const std::string& variable) {
   return std::nullopt;
 }
 
+// Of a process that was killed something may be left, and its number may come again.
 std::string unique_suffix() {
   static std::atomic<int> count{0};
-  return std::to_string(::getpid()) + '_' + std::to_string(++count);
+  static const auto begun =
+      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds{1} % 1'000'000;
+  return std::to_string(::getpid()) + '_' + std::to_string(begun) + '_' + std::to_string(++count);
 }
 
 }  // namespace dlock::test
