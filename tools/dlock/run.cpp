@@ -165,16 +165,26 @@ run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& argume
 }
 
 int Run::operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments) {
-  if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
-  auto chosen = plan(connection, arguments);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is no other fault than a disk that is full
   const auto status_file =
       status_file_ ? std::make_unique<run::StatusFile>(*status_file_) : std::make_unique<run::StatusFile>();
+  const auto failed = [&] {
+    if (!status_file->written()) status_file->write({"failed", run::failed_code}, console);
+  };
   try {
-    return run::follow(std::move(chosen), *status_file, console);
+    if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+    return run::follow(plan(connection, arguments), *status_file, console);
+  } catch (const UsageError&) {
+    failed();
+    throw;
   } catch (const Error& error) {
+    failed();
     if (error.fault() == Fault::misuse) throw;
     console.error(exit_code(error.fault()), error.what());
-  } catch (const std::exception& error) { console.error(Exit::database, error.what()); }
+  } catch (const std::exception& error) {
+    failed();
+    console.error(Exit::database, error.what());
+  }
   return run::failed_code;
 }
 
