@@ -338,18 +338,3 @@ TEST_CASE("a run that does not get its lock leaves no guardian behind") {
   CHECK(dlock_tool(database.url(), {"run", "-n", "job", "--", "true"}).code == 75);
   lock->release();
 }
-
-TEST_CASE("what has no descriptor to be watched over with is not started") {
-  Database database;
-  const TemporaryFolder folder;
-  const auto path = folder.path() + "/started";
-  for (int most = 8; most < 30; ++most) {
-    CAPTURE(most);
-    Child child({"/bin/sh", "-c", "ulimit -n " + std::to_string(most) + "; exec \"$0\" \"$@\" 2>&1",
-                 path::tool("dlock"), "run", "job", "--", "sh", "-c", ": > " + path + "; exec sleep 0.1"},
-                {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
-    const auto ran = finish(child);
-    CHECK_MESSAGE(std::filesystem::exists(path) == (ran.code == 0), ran.out);
-    std::filesystem::remove(path);
-  }
-}

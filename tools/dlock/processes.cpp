@@ -1,8 +1,8 @@
 // Which processes are killed with a command: its group, and this process's own children in this session, until none is
 // left. Read from /proc/PID/stat.
 //
-// Who forks and ends at once is easily missed: its number is listed, and when it is read it is gone, and its child was not
-// listed yet. So the list is read again until it names nobody new, and only that is an answer.
+// Who forks and ends at once is easily missed: its number is listed, and when it is read it is gone, and its child was
+// not listed yet. So the list is read again until it names nobody new, and only that is an answer.
 #include "processes.hpp"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ namespace dlock::tools::run {
 namespace {
 
 constexpr int look_again_ms = 2, look_seldom_ms = 100;
-// How often the list is read for one answer, and how many answers in a row may be none, before that is taken for the end.
+// How often the list is read for one answer, and how many in a row may be none, before that is taken for the end.
 constexpr int most_rounds = 20, most_attempts = 100;
 
 struct Folder {

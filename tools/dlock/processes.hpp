@@ -27,11 +27,11 @@ bool group_heeds(pid_t group, std::uint64_t signals);
 // Whether one is left that is known to be stopped.
 bool group_is_stopped(pid_t group);
 
-// Kills that group, and whatever the calling process has as children in its own session, with the groups that they moved
-// to: with PR_SET_CHILD_SUBREAPER these are, one generation after the other, all processes that descend from it. Comes
-// back when none is left, except those it has no right to kill. The group's first process must not have been reaped, so
-// that its number cannot be another group's. `group` -1: none. Where processes are not known, only the group is killed,
-// and waited for as long as the kernel takes for that.
+// Kills that group, and whatever the calling process has as children in its own session, with the groups that they
+// moved to: with PR_SET_CHILD_SUBREAPER these are, one generation after the other, all processes that descend from it.
+// Comes back when none is left, except those it has no right to kill. The group's first process must not have been
+// reaped, so that its number cannot be another group's. `group` -1: none. Where processes are not known, only the group
+// is killed, and waited for as long as the kernel should need for that.
 void kill_all(pid_t group);
 
 }  // namespace dlock::tools::run

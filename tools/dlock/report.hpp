@@ -24,8 +24,9 @@ struct Report {
   Duration held{}, waited{};
 };
 
-// The file, or nothing. Others may write to the same one: a regular file is replaced as a whole, by renaming; where that
-// cannot be, and what is none (a pipe, a link and what it leads to), is written where it is. Threads: one.
+// The file, or nothing. Others may write to the same one: a regular file is replaced as a whole, by renaming. Where
+// that cannot be done, it is written where it is; so is what is none: a pipe, a link and what it leads to.
+// Threads: one.
 class StatusFile {
  public:
   StatusFile() = default;

@@ -26,6 +26,7 @@ constexpr auto footer =
 constexpr auto manual =
     R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard
 streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.
+What of HUP, INT and QUIT was ignored when dlock was started, by nohup or in the background of a script, stays ignored for both.
 dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the
 command is never started.
 

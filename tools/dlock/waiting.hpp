@@ -22,8 +22,8 @@ class Signals {
   int descriptor() const noexcept { return descriptor_; }
   // The mask this process was started with: a child's.
   const sigset_t& mask_before() const noexcept { return before_; }
-  // Those of HUP, INT and QUIT that were ignored when this process was started, by nohup or as a script's "&" without job
-  // control: neither this process nor its child hears them.
+  // Those of HUP, INT and QUIT that were ignored when this process was started, by nohup or as a script's "&" without
+  // job control: neither this process nor its child hears them.
   const sigset_t& ignored() const noexcept { return ignored_; }
   // For a command that has only to say yet what came of it, to a reader that may not read. From now on HUP, INT, QUIT
   // or TERM leaves it a second for that; then this process leaves with 128 + n. `received`: the signal that has come
