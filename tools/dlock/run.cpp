@@ -26,7 +26,8 @@ constexpr auto footer =
 constexpr auto manual =
     R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard
 streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.
-What of HUP, INT and QUIT was ignored when dlock was started, by nohup or in the background of a script, stays ignored for both.
+What of HUP, INT and QUIT was ignored when dlock was started, by nohup or in the background of a script, stays
+ignored for both.
 dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the
 command is never started.
 
@@ -39,8 +40,8 @@ a release by force, another holder may be running already, and only the token pr
 # GIVING WAY
 With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between two
 items, or go on. The signal goes to the command alone, and not to what it has started; what does not expect USR1 is
-ended by it. A waiter is seen with the next renewal (--renew-every): at once if it is a dlock run or has a ticket (--fifo), else
-when it has waited for a second.
+ended by it. A waiter is seen with the next renewal (--renew-every): at once if it is a dlock run or has a ticket
+(--fifo), else when it has waited for a second.
 # TOGETHER WITH OTHERS
 With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits to run
 alone comes before readers that come later. With --limit M as many run as have M permits together; --permits takes
