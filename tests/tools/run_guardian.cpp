@@ -338,3 +338,22 @@ TEST_CASE("a run that does not get its lock leaves no guardian behind") {
   CHECK(dlock_tool(database.url(), {"run", "-n", "job", "--", "true"}).code == 75);
   lock->release();
 }
+
+TEST_CASE("a run that has too few descriptors to watch over its command does not start it") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/started";
+  const auto run_with = [&](int descriptors) {
+    CAPTURE(descriptors);
+    std::filesystem::remove(path);
+    Child child({"/bin/sh", "-c", "ulimit -n " + std::to_string(descriptors) + "; exec \"$0\" \"$@\" 2>&1",
+                 path::tool("dlock"), "run", "job", "--", "touch", path},
+                {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+    const auto ran = finish(child);
+    CHECK_MESSAGE(std::filesystem::exists(path) == (ran.code == 0), ran.out);
+    return ran.code;
+  };
+  // Again and again: a command that was started would be killed soon, and seldom come to do something.
+  for (int descriptors = 8; descriptors < 30; ++descriptors)
+    for (int i = 0; i < 20 && run_with(descriptors) == 125; ++i) {}
+}
