@@ -131,8 +131,9 @@ Found find(pid_t group, Is is) {
       const auto read = read_process(pid, process);
       if (read == Read::failed) return Found::unknown;
       if (read == Read::done && is(process)) return Found::some;
-      const bool has_ended = read == Read::done && !process.alive && process.group == group && pid != group;
-      if (read == Read::gone || has_ended) quiet = 0;
+      // Whose child it may be that was not listed yet.
+      const bool ours = pid != group && (process.group == group || process.session == ::getsid(0));
+      if (read == Read::gone || (ours && !process.alive)) quiet = 0;
     }
     if (quiet == 2) return Found::none;
     seen.insert(seen.end(), fresh.begin(), fresh.end());
