@@ -2,6 +2,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/rows.hpp"
+#include "tools/processes.hpp"
 #include "tools/unread_pipe.hpp"
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -81,6 +83,24 @@ TEST_CASE("a signal ends run that cannot say what became of it, and the lock is 
     child.signal(SIGTERM);
     CHECK(end_of(child) == 128 + SIGTERM);
   }
+}
+
+TEST_CASE("what nobody reads keeps no command alive beyond --max-runtime, nor its lock") {
+  Database database;
+  UnreadPipe pipe;
+  pipe.fill();
+  const Stopwatch time;
+  auto child = dlock_at(database.url(),
+                        {"run", "--max-runtime", words(1s * slowness()), "-k", "200ms", "--ttl", "5m", "job", "--",
+                         "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.02; done"},
+                        "2>'" + pipe.path() + "'");
+  const auto command = static_cast<pid_t>(std::stol(child.line().value_or("0")));
+  REQUIRE(command > 0);
+  CHECK(eventually([&] { return !running(command); }, 15s * slowness()));
+  CHECK(eventually([&] { return database.admin().held() == 0; }, 15s * slowness()));
+  CHECK(child.running());  // with a line that nobody reads
+  child.signal(SIGTERM);
+  CHECK(end_of(child) == 128 + SIGTERM);
 }
 
 TEST_CASE("acquire that has no time to give back what nobody reads says that it may be held still") {

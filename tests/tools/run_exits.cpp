@@ -10,8 +10,12 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 using namespace dlock;
@@ -93,7 +97,7 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
   Database database;
   // Started by somebody who blocks nothing, but ignores some.
   Child child({"/bin/sh", "-c",
-               "trap '' INT QUIT USR1; exec \"$0\" run job -- sh -c '"
+               "trap '' TERM USR1 USR2; exec \"$0\" run job -- sh -c '"
                "for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap \"echo $s\" $s; done; "
                "grep -E \"Sig(Blk|Ign)\" /proc/self/status; "
                "echo ready; while :; do sleep 0.02; done' 2>&1",
@@ -118,16 +122,23 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
   CHECK(child.wait() == 128 + SIGKILL);
 }
 
-TEST_CASE("under nohup neither the run nor its command hears HUP") {
+TEST_CASE("under nohup neither the run nor its command hears HUP, and in a script's background neither INT nor QUIT") {
   Database database;
-  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1",
-                      path::tool("dlock")},
-                     {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
-  const auto command = next_pid(child);
-  child.signal(SIGHUP);
-  ::kill(command, SIGHUP);
-  child.tell("go");
-  CHECK(child.wait() == 4);
+  const std::pair<std::string, std::vector<int>> cases[]{{"HUP", {SIGHUP}}, {"INT QUIT", {SIGINT, SIGQUIT}}};
+  for (const auto& [ignored, signals] : cases) {
+    CAPTURE(ignored);
+    auto child = Child(
+        {"/bin/sh", "-c", "trap '' " + ignored + "; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1",
+         path::tool("dlock")},
+        {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+    const auto command = next_pid(child);
+    for (const int signal : signals) {
+      child.signal(signal);
+      ::kill(command, signal);
+    }
+    child.tell("go");
+    CHECK(child.wait() == 4);
+  }
 }
 
 TEST_CASE(
@@ -291,6 +302,8 @@ TEST_CASE("the status file tells every outcome") {
   CHECK(outcome(127, {"job", "--", "sh", "-c", "exit 127"})["outcome"] == "done");
   const std::string away = "sqlite:/no/such/folder/app.db";
   CHECK(outcome(125, {"-u", away, "job", "--", "true"})["outcome"] == "failed");
+  CHECK(outcome(0, {"job", "--", "true"})["outcome"] == "done");
+  CHECK(outcome(125, {"--renew-every", "20s", "job", "--", "true"})["outcome"] == "failed");
   CHECK(outcome(75, {"--if-unavailable", "skip", "-u", "postgresql://127.0.0.1:1/app", "job", "--",
                      "true"})["outcome"] == "unavailable");
   auto lock = engine.try_lock("job");
@@ -308,4 +321,75 @@ TEST_CASE("the status file tells every outcome") {
   CHECK(json_in(path)["outcome"] == "lost");
   CHECK(json_in(path)["child_status"] == 128 + SIGTERM);
   CHECK(json_in(path)["held_ms"].is_number());
+}
+
+TEST_CASE(
+    "two runs that share a status file leave the report of the last one, whole, in a file as it was; a link stays") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/status.json", link = folder.path() + "/link.json";
+  std::ofstream{path};
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  std::filesystem::create_symlink("status.json", link);
+  for (const auto& name : {path, link}) {
+    CAPTURE(name);
+    const std::vector<std::string> command{"--", "sh", "-c", "echo $$; read line"};
+    std::vector<std::string> first{"run", "--status-file", name, std::string(200, 'n')};
+    std::vector<std::string> second{"run", "--status-file", name, "job"};
+    for (auto* arguments : {&first, &second}) arguments->insert(arguments->end(), command.begin(), command.end());
+    auto longer = dlock_at(database.url(), first), shorter = dlock_at(database.url(), second);
+    for (auto* child : {&longer, &shorter}) REQUIRE(next_pid(*child) > 0);
+    for (auto* child : {&longer, &shorter}) {
+      child->tell("go");
+      CHECK(child->wait() == 0);
+    }
+    CHECK(json_in(path)["tokens"].size() == 1);
+    CHECK(json_in(path)["tokens"].contains("job"));
+  }
+  struct stat file {};
+  REQUIRE(::stat(path.c_str(), &file) == 0);
+  CHECK((file.st_mode & 07777) == 0640);
+  CHECK(std::filesystem::is_symlink(link));
+  const std::filesystem::directory_iterator files(folder.path());
+  CHECK(std::distance(begin(files), end(files)) == 2);
+}
+
+TEST_CASE("a report to standard output comes after what is there, also in a file") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/log";
+  std::ofstream(path) << "before\n";
+  CHECK(dlock_tool(database.url(), {"run", "--status-file", "/dev/stdout", "job", "--", "echo", "between"},
+                   ">>'" + path + "' 2>&1 </dev/null")
+            .code == 0);
+  std::ifstream file(path);
+  std::string line;
+  for (const auto* expected : {"before", "between"}) {
+    std::getline(file, line);
+    CHECK(line == expected);
+  }
+  std::getline(file, line);
+  CHECK(Json::parse(line)["outcome"] == "done");
+}
+
+TEST_CASE("a status file that may not grow is a warning") {
+  Database database;
+  const TemporaryFolder folder;
+  Child child({"/bin/sh", "-c", "ulimit -f 0; exec \"$0\" \"$@\" 2>&1", path::tool("dlock"), "run", "--status-file",
+               folder.path() + "/status.json", "--ttl", "1ms", "job", "--", "true"},
+              {"DLOCK_URL=" + database.url()});
+  const auto ran = finish(child);
+  CHECK(ran.code == 125);
+  CHECK_MESSAGE(ran.says("could not be written"), ran.out);
+}
+
+TEST_CASE("with -E 0 nothing is said of a database that is away, either") {
+  const std::string away = "postgresql://127.0.0.1:1/app";
+  const std::vector<std::string> line{"run", "--if-unavailable", "skip", "-E", "0", "job", "--", "true"};
+  const auto quiet = dlock_tool(away, line);
+  CHECK(quiet.code == 0);
+  CHECK(quiet.out.empty());
+  auto verbose = line;
+  verbose.insert(verbose.begin() + 1, "-v");
+  CHECK(dlock_tool(away, verbose).says("skipped"));
 }

@@ -3,13 +3,18 @@
 #include "processes.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/paths.hpp"
 #include "support/slowness.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -118,11 +123,119 @@ TEST_CASE("a guardian that is stopped does not keep the run from ending its comm
   auto engine = database.engine();
   Run run(database, stubborn, 3s * slowness());
   ::kill(run.guardian, SIGSTOP);
-  REQUIRE(eventually([&] { return stopped(run.guardian); }));
   REQUIRE(engine.force_release("job", engine.inspect("job")->token));
   CHECK(finish(run.child).code == 79);
   CHECK_FALSE(running(run.command));
   CHECK_FALSE(running(run.guardian));
+}
+
+TEST_CASE("a guardian that alone is stopped is continued, and tells how the command ends") {
+  Database database;
+  Run run(database, "echo $$; read line; exit 3");
+  ::kill(run.guardian, SIGSTOP);
+  run.child.tell("go");
+  if (!eventually([&] { return !run.child.running(); })) run.child.signal(SIGKILL);
+  CHECK(run.child.wait() == 3);
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("who forks and ends, again and again, is not missed when a run that was told to end looks who is left") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto end = folder.path() + "/end";
+  std::ofstream(folder.path() + "/next") << "test -e " + end + " || sh $0 &\n";
+  Run run(database,
+          "(trap '' TERM; exec sh " + folder.path() + "/next) </dev/null >/dev/null 2>&1; echo $$; exec sleep 60");
+  run.child.signal(SIGTERM);
+  REQUIRE(eventually([&] { return !running(run.command); }));
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(database.admin().held() == 1);
+    std::this_thread::sleep_for(10ms);
+  }
+  std::ofstream{end};
+  CHECK(finish(run.child).code == 128 + SIGTERM);
+}
+
+TEST_CASE("who forks and ends, again and again, in a group of its own is killed with the rest") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto count = folder.path() + "/count";
+  std::ofstream(folder.path() + "/next") << "echo >>" + count + "; sh $0 &\n";
+  // With job control what "&" starts has a group of its own; the chain that begins there stays in it.
+  Run run(database, "set -m; sh " + folder.path() + "/next </dev/null >/dev/null 2>&1 & echo $$; exec sleep 60", 30s,
+          "bash");
+  REQUIRE(eventually([&] { return std::filesystem::exists(count); }));
+  run.child.signal(SIGKILL);
+  run.child.wait();
+  CHECK(eventually([&] { return !running(run.guardian); }));
+  const auto size = std::filesystem::file_size(count);
+  std::this_thread::sleep_for(200ms);
+  CHECK(std::filesystem::file_size(count) == size);
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("a run that cannot look who is left, since it has no descriptor, keeps its lock") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto tidy = folder.path() + "/tidy";
+  Run run(database, "sh -c 'trap \"until test -e " + tidy +
+                        "; do sleep 0.02; done; exit 0\" TERM; echo $PPID; while :; do sleep 0.02; done' & wait");
+  rlimit before{};
+  REQUIRE(::prlimit(run.child.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit soft{8, before.rlim_max};  // poll(2) takes no more than that, and all of these are open
+  REQUIRE(::prlimit(run.child.pid(), RLIMIT_NOFILE, &soft, nullptr) == 0);
+  run.child.signal(SIGTERM);
+  REQUIRE(eventually([&] { return !running(run.command); }));
+  for (int i = 0; i < 20; ++i) {
+    CHECK(database.admin().held() == 1);
+    std::this_thread::sleep_for(10ms);
+  }
+  REQUIRE(::prlimit(run.child.pid(), RLIMIT_NOFILE, &before, nullptr) == 0);
+  std::ofstream{tidy};
+  CHECK(finish(run.child).code == 128 + SIGTERM);
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("with a /proc of another pid namespace a run waits for its group, and ends it, all the same") {
+  if (Child({"/bin/sh", "-c", "exec unshare -rpf true"}).wait() != 0) {
+    MESSAGE("pid namespaces cannot be had here");
+    return;
+  }
+  Database database;
+  const TemporaryFolder folder;
+  const auto tidy = folder.path() + "/tidy";
+  const auto inside = [&](const std::vector<std::string>& arguments, const std::string& script) {
+    std::vector<std::string> line{"/bin/sh", "-c", "exec unshare -rpf --kill-child \"$0\" run \"$@\" 2>&1",
+                                  path::tool("dlock")};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    line.insert(line.end(), {"job", "--", "sh", "-c", script});
+    return Child(line, {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  };
+  const auto end = [&](Child& child) {
+    const bool ended = eventually([&] { return !child.running(); });
+    CHECK(ended);
+    if (!ended) child.signal(SIGKILL);
+    const auto code = child.wait();
+    auto engine = database.engine();
+    free_by_force(engine, "job");
+    return code;
+  };
+  auto told = inside({}, "sh -c 'trap \"until test -e " + tidy +
+                             "; do sleep 0.02; done; exit 0\" TERM; echo ready; while :; do sleep 0.02; done'; :");
+  REQUIRE(told.line() == "ready");
+  const auto dlock = children_of(told.pid()).front();
+  const auto command = children_of(guardian_of(dlock)).front();
+  ::kill(dlock, SIGTERM);
+  REQUIRE(eventually([&] { return !running(command); }));
+  for (int i = 0; i < 20; ++i) {
+    CHECK(database.admin().held() == 1);
+    std::this_thread::sleep_for(10ms);
+  }
+  std::ofstream{tidy};
+  CHECK(end(told) == 128 + SIGTERM);
+  auto overdue = inside({"--max-runtime", words(1s * slowness()), "-k", "200ms"}, stubborn + " & " + stubborn);
+  CHECK(end(overdue) == 124);
 }
 
 TEST_CASE("a command whose run and guardian are killed at one stroke is killed as well") {
@@ -189,7 +302,8 @@ TEST_CASE("the command inherits what it would without a lock, and the guardian n
   const auto without = descriptors(plain.pid());
   CHECK(descriptors(run.command) == without);
   for (const auto& one : descriptors(run.guardian)) {
-    const bool ours = one.find(" pipe:") != std::string::npos || one.find(" anon_inode:") != std::string::npos;
+    const bool ours = one.find(" pipe:") != std::string::npos || one.find(" anon_inode:") != std::string::npos ||
+                      one.ends_with(" /proc");
     CHECK_MESSAGE((ours || without.contains(one)), one);
   }
   plain.tell("go");
@@ -223,4 +337,23 @@ TEST_CASE("a run that does not get its lock leaves no guardian behind") {
   waiting.wait();
   CHECK(dlock_tool(database.url(), {"run", "-n", "job", "--", "true"}).code == 75);
   lock->release();
+}
+
+TEST_CASE("a run that has too few descriptors to watch over its command does not start it") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/started";
+  const auto run_with = [&](int descriptors) {
+    CAPTURE(descriptors);
+    std::filesystem::remove(path);
+    Child child({"/bin/sh", "-c", "ulimit -n " + std::to_string(descriptors) + "; exec \"$0\" \"$@\" 2>&1",
+                 path::tool("dlock"), "run", "job", "--", "touch", path},
+                {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+    const auto ran = finish(child);
+    CHECK_MESSAGE(std::filesystem::exists(path) == (ran.code == 0), ran.out);
+    return ran.code;
+  };
+  // Again and again: a command that was started would be killed soon, and seldom come to do something.
+  for (int descriptors = 8; descriptors < 30; ++descriptors)
+    for (int i = 0; i < 20 && run_with(descriptors) == 125; ++i) {}
 }

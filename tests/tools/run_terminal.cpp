@@ -102,6 +102,21 @@ TEST_CASE("^C ends the command, not the run before it has given the lock back; ^
   shell.leave();
 }
 
+TEST_CASE("a terminal that was stopped by ^S keeps no command alive beyond --max-runtime, nor its lock") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run --max-runtime " + words(2s * slowness()) +
+             " -k 200ms --ttl 5m job -- sh -c 'echo begun; exec sleep 60'; echo code-$?");
+  REQUIRE(shell.shows("begun"));
+  CHECK(database.admin().held() == 1);
+  shell.pty.type("\x13");
+  CHECK(eventually([&] { return database.admin().held() == 0; }, 15s * slowness()));
+  shell.pty.type("\x11");
+  CHECK(shell.shows("--max-runtime"));
+  CHECK(shell.shows("code-124"));
+  shell.leave();
+}
+
 TEST_CASE("^C that ends the command ends the script around the run, too, as it would without a lock") {
   Database database;
   Shell shell(database);

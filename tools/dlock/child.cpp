@@ -55,6 +55,7 @@ void close_if_open(int& descriptor) {
 }  // namespace
 
 Child::Child(const Command& command) {
+  open_processes();
   Pipe orders, reports;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // if the guardian is killed, its processes come here
   guardian_ = ::fork();
@@ -86,6 +87,7 @@ void Child::start(const Settings& settings, bool in_foreground, Duration deadlin
   run::ChildReport report;
   // The command cannot be left to a guardian that does not answer.
   started_ = true;
+  ::kill(guardian_, SIGCONT);
   const bool sent = send(&order, sizeof order) && send(block.data(), block.size());
   pollfd source{reports_, POLLIN, 0};
   const auto patience = std::chrono::ceil<std::chrono::milliseconds>(std::max(deadline - boot_now(), Duration{}));
@@ -120,6 +122,10 @@ bool Child::group_heeds(std::uint64_t signals) const { return run::group_heeds(g
 
 Child::Change Child::look() {
   if (!guarded_) return look_without_guardian();
+  // Somebody has stopped it alone. It would neither tell how the command ends nor end it.
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(guardian_), &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0)
+    ::kill(guardian_, SIGCONT);
   for (;;) {
     run::ChildReport report;
     const auto count = ::read(reports_, &report, sizeof report);
@@ -142,7 +148,7 @@ Child::Change Child::look() {
   }
 }
 
-// The command stays unreaped, as the guardian would leave it.
+// The command stays unreaped, as the guardian would leave it: what it has left is killed next, in any case.
 Child::Change Child::look_without_guardian() {
   if (reported_) return Change::none;
   siginfo_t info{};

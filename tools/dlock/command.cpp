@@ -58,7 +58,7 @@ struct Start {
   ::setpgid(0, 0);
   if (start.command.in_foreground) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());  // SIGTTOU is blocked until further below
   for (int number = 1; number < NSIG; ++number)
-    if (number != SIGHUP || !start.command.hangup_ignored) ::signal(number, SIG_DFL);
+    if (sigismember(&start.command.ignored, number) <= 0) ::signal(number, SIG_DFL);
   if (start.command.no_stdin) {
     const int nothing = ::open("/dev/null", O_RDONLY);
     if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) give_up(start.report);

@@ -13,8 +13,8 @@ struct Command {
   std::vector<std::string> words;  // executed directly, never through a shell
   bool no_stdin = false;
   bool in_foreground = false;  // of the terminal at its standard input
-  bool hangup_ignored = false;
-  sigset_t mask{};  // the signal mask it starts with
+  sigset_t ignored{};          // the signals that it starts with as ignored
+  sigset_t mask{};             // the signal mask it starts with
 };
 
 // NAME=VALUE settings that replace inherited ones of the same name; a NAME alone takes an inherited one away.

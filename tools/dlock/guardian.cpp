@@ -50,6 +50,7 @@ class Guardian {
     ::prctl(PR_SET_NAME, "dlock-guardian");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::setpgid(0, 0);
+    open_processes();
     sigset_t set;
     sigfillset(&set);
     ::sigprocmask(SIG_SETMASK, &set, nullptr);  // nothing but SIGKILL and SIGSTOP reaches it
@@ -111,8 +112,14 @@ class Guardian {
   }
 
   // What the command left behind is reaped here, too. The command itself is not: as long as it is a zombie, its number,
-  // which is its group's, cannot be another's.
+  // which is its group's, cannot be another's. But where the kernel alone can be asked whether the group lives, nobody
+  // may be left there who does not: its number is its own then as long as there is anybody in it.
   void look_after_child() {
+    look_for_changes();
+    while (ended_ && !processes_are_known() && ::waitpid(-1, nullptr, WNOHANG) > 0) {}
+  }
+
+  void look_for_changes() {
     while (!ended_) {
       siginfo_t info{};
       if (::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;

@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -60,8 +61,10 @@ Job this_job() {
 
 class LockedRun {
  public:
-  LockedRun(Plan& plan, const StatusFile& status_file, Console& console)
-      : plan_(plan), status_file_(status_file), console_(console) {}
+  LockedRun(Plan& plan, StatusFile& status_file, Console& console)
+      : plan_(plan), status_file_(status_file), console_(console) {
+    console_.begin_writing_apart();  // after the guardian was made, before the engine has something to say
+  }
 
   int run() {
     try {
@@ -70,16 +73,16 @@ class LockedRun {
       const int code = run_command();
       // The engine would wait for what it still has under way. All is said, and the lease ends by itself.
       if (unconfirmed_) {
+        console_.wait_until_written();
         std::fflush(nullptr);
         if (typed_.typed != 0) end_as_typed(typed_.typed, typed_.heard);
         ::_exit(code);
       }
       return code;
     } catch (...) {
-      if (!started_) {  // else a command is to be ended first
-        locks_.reset();
-        signals_.restore();
-      }
+      child_.finish(Child::Rest::killed);
+      locks_.reset();
+      signals_.restore();
       report_.outcome = "failed";
       done(failed_code);
       throw;
@@ -106,7 +109,9 @@ class LockedRun {
     const auto interrupted = [&](int signal) {
       signals_.restore(signal);
       report_.outcome = "interrupted";
-      return done(128 + signal);
+      const int code = done(128 + signal);
+      console_.wait_until_written();  // this process may leave here
+      return code;
     };
     Refusal refusal;
     try {
@@ -126,7 +131,9 @@ class LockedRun {
       const bool away = error.fault() == Fault::unavailable || error.fault() == Fault::timeout;
       if (!away || !plan_.skip_if_unavailable) throw;
       signals_.restore();
-      console_.note(fmt::format("skipped: {}", error.what()));
+      const auto skipped = fmt::format("skipped: {}", error.what());
+      if (plan_.conflict_code != 0) console_.note(skipped);
+      else console_.detail(skipped);
       report_.outcome = "unavailable";
       return done(plan_.conflict_code);
     }
@@ -143,7 +150,7 @@ class LockedRun {
 
   static const Command& command(Plan& plan, const Signals& signals) {
     plan.command.mask = signals.mask_before();
-    plan.command.hangup_ignored = signals.hangup_ignored();
+    plan.command.ignored = signals.ignored();
     return plan.command;
   }
 
@@ -172,13 +179,13 @@ class LockedRun {
   int run_command() {
     const auto started = std::chrono::steady_clock::now();
     const Terminal terminal;
+    const Wakers wakers;
     const bool in_foreground = terminal.to_be_given();
     const auto trusted_until = boot_now() + locks_->weakest().remaining();
     if (!locks_->weakest().valid()) throw std::runtime_error("the lock was lost before the command could be started");
     child_.start(settings(), in_foreground, trusted_until);
-    started_ = true;
     if (in_foreground) terminal.give(child_.group());
-    const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
+    const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), wakers, console_);
     if (!outcome.lost && !outcome.overtime) typed_ = outcome;
     unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
     if (outcome.lost)
@@ -215,7 +222,7 @@ class LockedRun {
   }
 
   Plan& plan_;
-  const StatusFile& status_file_;
+  StatusFile& status_file_;
   Console& console_;
   // Blocked before the engine makes its threads. A run reads nothing from the terminal, and whoever does so beside it
   // does not stop it.
@@ -224,14 +231,15 @@ class LockedRun {
   Report report_;
   std::optional<Engine> engine_;
   std::optional<HeldLocks> locks_;
-  bool started_ = false, unconfirmed_ = false;
+  bool unconfirmed_ = false;
   Outcome typed_;
   Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };
 
 }  // namespace
 
-int follow(Plan plan, const StatusFile& status_file, Console& console) {
+int follow(Plan plan, StatusFile& status_file, Console& console) {
+  const std::unique_ptr<Console, void (*)(Console*)> written(&console, [](Console* it) { it->end_writing_apart(); });
   plan.engine.observer = [&console](const Event& event) { tell(event, console); };
   int code = 0;
   Outcome typed;
@@ -240,6 +248,7 @@ int follow(Plan plan, const StatusFile& status_file, Console& console) {
     code = run.run();
     typed = run.typed();
   }
+  console.end_writing_apart();
   if (typed.typed != 0) end_as_typed(typed.typed, typed.heard);
   return code;
 }

@@ -31,6 +31,6 @@ struct Plan {
 };
 
 // Answers the exit code. Throws what keeps the command from being started, after noting it in the status file.
-int follow(Plan plan, const StatusFile& status_file, Console& console);
+int follow(Plan plan, StatusFile& status_file, Console& console);
 
 }  // namespace dlock::tools::run

@@ -1,114 +1,240 @@
 // Which processes are killed with a command: its group, and this process's own children in this session, until none is
 // left. Read from /proc/PID/stat.
+//
+// Who forks and ends at once is easily missed: its number is listed, and when it is read it is gone, and its child was
+// not listed yet. So the list is read again until it names nobody new, and only that is an answer.
 #include "processes.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string>
+#include <iterator>
 #include <string_view>
+#include <vector>
 
 namespace dlock::tools::run {
 namespace {
 
-constexpr int look_again_ms = 2;
+constexpr int look_again_ms = 2, look_seldom_ms = 100;
+// How often the list is read for one answer, and how many in a row may be none, before that is taken for the end.
+constexpr int most_rounds = 20, most_attempts = 100;
+
+struct Folder {
+  DIR* list = nullptr;
+  int reserve = -1;  // a descriptor, for when there is no other one left
+  pid_t spared = 0;  // a process group: that of the run
+};
+Folder proc;
 
 struct Process {
   pid_t pid = 0, parent = 0, group = 0, session = 0;
   bool alive = false, stopped = false;
 };
 
-// Empty (pid 0) if it is gone.
-Process read_process(pid_t pid) {
+enum class Read { done, gone, failed };
+enum class Found { none, some, unknown };
+
+bool means_gone(int error) { return error == ENOENT || error == ESRCH; }
+
+int open_file(pid_t pid, const char* name) {
   std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::array<char, 1024> text{};
-  const auto size = ::read(file, text.data(), text.size() - 1);
+  std::snprintf(path.data(), path.size(), "%d/%s", pid, name);
+  const auto open = [&] { return ::openat(::dirfd(proc.list), path.data(), O_RDONLY | O_CLOEXEC); };
+  int file = open();
+  if (file >= 0 || (errno != EMFILE && errno != ENFILE) || proc.reserve < 0) return file;
+  ::close(proc.reserve);
+  proc.reserve = -1;
+  return open();
+}
+
+// The beginning of a file, with a NUL behind it.
+template <std::size_t size>
+Read read_file(pid_t pid, const char* name, std::array<char, size>& text) {
+  const int file = open_file(pid, name);
+  if (file < 0) return means_gone(errno) ? Read::gone : Read::failed;
+  const auto count = ::read(file, text.data(), text.size() - 1);
+  const int error = count < 0 ? errno : 0;
   ::close(file);
-  if (size <= 0) return {};
+  if (proc.reserve < 0) proc.reserve = ::fcntl(::dirfd(proc.list), F_DUPFD_CLOEXEC, 0);
+  if (count < 0) return means_gone(error) ? Read::gone : Read::failed;
+  text[static_cast<std::size_t>(count)] = '\0';
+  return count == 0 ? Read::gone : Read::done;
+}
+
+Read read_process(pid_t pid, Process& process) {
+  std::array<char, 1024> text{};
+  if (const auto read = read_file(pid, "stat", text); read != Read::done) return read;
   // The name may hold anything, also blanks and parentheses.
   const char* rest = std::strrchr(text.data(), ')');
-  if (rest == nullptr) return {};
+  if (rest == nullptr) return Read::failed;
   char state = 0;
-  Process process;
   int threads = 0;
   if (std::sscanf(rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &state,
                   &process.parent, &process.group, &process.session, &threads) != 5)
-    return {};
+    return Read::failed;
   process.pid = pid;
   process.stopped = state == 'T';
   process.alive = (state != 'Z' && state != 'X') || threads > 1;  // a first thread may end before the others
-  return process;
+  return Read::done;
 }
 
 // Bit n - 1: signal n. None also where it is gone.
 std::uint64_t ignored_by(pid_t pid) {
-  constexpr std::string_view title = "SigIgn:";
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(title)) return std::strtoull(line.c_str() + title.size(), nullptr, 16);
-  return 0;
+  constexpr std::string_view title = "\nSigIgn:";
+  std::array<char, 4096> text{};
+  if (read_file(pid, "status", text) != Read::done) return 0;
+  const char* line = std::strstr(text.data(), title.data());
+  return line == nullptr ? 0 : std::strtoull(line + title.size(), nullptr, 16);
 }
 
-template <class See>
-void for_each_process(See see) {
-  DIR* folder = ::opendir("/proc");
-  if (folder == nullptr) return;
-  while (const dirent* entry = ::readdir(folder)) {
+// In rising order. Empty: that cannot be read.
+std::vector<pid_t> listed() {
+  std::vector<pid_t> numbers;
+  ::rewinddir(proc.list);
+  errno = 0;
+  while (const dirent* entry = ::readdir(proc.list)) {
     char* end = nullptr;
     const long pid = std::strtol(entry->d_name, &end, 10);
-    if (pid <= 0 || *end != '\0') continue;
-    if (const auto process = read_process(static_cast<pid_t>(pid)); process.pid != 0 && process.alive) see(process);
+    if (pid > 0 && *end == '\0') numbers.push_back(static_cast<pid_t>(pid));
+    errno = 0;
   }
-  ::closedir(folder);
+  if (errno != 0) numbers.clear();
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+// Reads all processes, those that come meanwhile included, until one `is` what is looked for. none: there was none at
+// the moment of the last list.
+template <class Is>
+Found find(pid_t group, Is is) {
+  if (!processes_are_known()) return Found::unknown;
+  std::vector<pid_t> seen;
+  int quiet = 0;  // lists in a row that named nobody whose child may have been missed
+  for (int round = 0; round < most_rounds; ++round) {
+    const auto numbers = listed();
+    if (numbers.empty()) return Found::unknown;
+    ++quiet;
+    std::vector<pid_t> fresh;
+    std::ranges::set_difference(numbers, seen, std::back_inserter(fresh));
+    for (const auto pid : fresh) {
+      Process process;
+      const auto read = read_process(pid, process);
+      if (read == Read::failed) return Found::unknown;
+      if (read == Read::done && is(process)) return Found::some;
+      // Whose child it may be that was not listed yet.
+      const bool ours = pid != group && (process.group == group || process.session == ::getsid(0));
+      if (read == Read::gone || (ours && !process.alive)) quiet = 0;
+    }
+    if (quiet == 2) return Found::none;
+    seen.insert(seen.end(), fresh.begin(), fresh.end());
+    std::ranges::sort(seen);
+  }
+  return Found::unknown;
+}
+
+// Whether that one may come to be a child of this process, when those between have ended.
+bool may_descend(Process process) {
+  constexpr int most_generations = 100;
+  for (int generation = 0; generation < most_generations && process.parent > 0; ++generation) {
+    if (process.parent == ::getpid()) return true;
+    if (read_process(process.parent, process) != Read::done) return true;  // it has another parent by now
+  }
+  return false;
+}
+
+enum class Left { nobody, one, one_for_later };
+
+// What there is to be waited for of a process, which is killed if it is a child.
+Left end(const Process& process, pid_t group) {
+  if (!process.alive) return Left::nobody;
+  const bool of_session = process.session == ::getsid(0);
+  if (!of_session || process.parent != ::getpid()) {
+    // Its number may be another process's by now, so it is only asked.
+    if (process.group == group) return ::kill(process.pid, 0) == 0 ? Left::one : Left::nobody;
+    return of_session && may_descend(process) ? Left::one_for_later : Left::nobody;
+  }
+  siginfo_t info{};  // a child's number is its own
+  if (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return Left::nobody;
+  const bool hit = ::kill(process.pid, SIGKILL) == 0;
+  // At one stroke, also those that it forks at this moment.
+  if (process.group > 1 && process.group != ::getpgrp() && process.group != proc.spared)
+    ::kill(-process.group, SIGKILL);
+  return hit ? Left::one : Left::nobody;
+}
+
+// KILL to a group reaches all of it at one stroke. Who is waited for here may have ended, and not be reaped.
+void kill_unseen(pid_t group) {
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    if (group <= 0 || ::kill(-group, SIGKILL) != 0) return;
+    ::poll(nullptr, 0, look_again_ms);
+  }
 }
 
 }  // namespace
 
+void open_processes() noexcept {
+  if (proc.list != nullptr) ::closedir(proc.list);
+  if (proc.reserve >= 0) ::close(proc.reserve);
+  proc.list = nullptr;
+  proc.reserve = -1;
+  if (proc.spared == 0) proc.spared = ::getpgrp();
+  const int folder = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  std::array<char, 32> self{};
+  if (::readlinkat(folder, "self", self.data(), self.size() - 1) > 0 && std::atol(self.data()) == ::getpid())
+    proc.list = ::fdopendir(folder);
+  if (proc.list == nullptr) ::close(folder);
+  else proc.reserve = ::fcntl(folder, F_DUPFD_CLOEXEC, 0);
+}
+
+bool processes_are_known() noexcept { return proc.list != nullptr; }
+
 bool group_lives(pid_t group) {
-  bool found = false;
-  for_each_process([&](const Process& process) { found = found || process.group == group; });
-  return found;
+  if (!processes_are_known()) return ::kill(-group, 0) == 0 || errno != ESRCH;
+  return find(group, [&](const Process& process) { return process.alive && process.group == group; }) != Found::none;
 }
 
 bool group_heeds(pid_t group, std::uint64_t signals) {
-  bool found = false;
-  for_each_process([&](const Process& process) {
-    found = found || (process.group == group && (signals & ~ignored_by(process.pid)) != 0);
-  });
-  return found;
+  if (!processes_are_known()) return group_lives(group);
+  return find(group, [&](const Process& process) {
+           return process.alive && process.group == group && (signals & ~ignored_by(process.pid)) != 0;
+         }) != Found::none;
 }
 
 bool group_is_stopped(pid_t group) {
-  bool found = false;
-  for_each_process([&](const Process& process) { found = found || (process.group == group && process.stopped); });
-  return found;
+  return find(group, [&](const Process& process) {
+           return process.alive && process.group == group && process.stopped;
+         }) == Found::some;
 }
 
 void kill_all(pid_t group) {
-  for (;;) {
+  if (!processes_are_known()) {
+    kill_unseen(group);
+    return;
+  }
+  int attempts = 0;
+  for (int pause = look_again_ms; attempts < most_attempts; pause = std::min(pause * 2, look_seldom_ms)) {
     if (group > 0) ::kill(-group, SIGKILL);
-    bool left = false;
-    for_each_process([&](const Process& process) {
-      const bool of_group = process.group == group;
-      const bool child = process.parent == ::getpid() && process.session == ::getsid(0);
-      if (!of_group && !child) return;
-      // Of the group's a number may be another process's by now, so it is only asked; a child's number is its own.
-      left = ::kill(process.pid, child ? SIGKILL : 0) == 0 || left;
+    bool left = false, later = false;
+    const auto found = find(group, [&](const Process& process) {
+      const auto what = end(process, group);
+      left = left || what == Left::one;
+      later = later || what == Left::one_for_later;
+      return false;
     });
-    if (!left) return;
-    ::poll(nullptr, 0, look_again_ms);
+    if (!left && !later && found == Found::none) return;
+    attempts = left ? 0 : attempts + 1;
+    ::poll(nullptr, 0, pause);
   }
 }
 

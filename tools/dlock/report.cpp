@@ -7,24 +7,79 @@
 #include <fmt/core.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace dlock::tools::run {
 
+namespace {
+
+bool same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+bool write_all(int descriptor, const std::string& text) {
+  ssize_t count = 0;
+  while ((count = ::write(descriptor, text.data(), text.size())) < 0 && errno == EINTR) {}
+  return count == static_cast<ssize_t>(text.size());
+}
+
+}  // namespace
+
 StatusFile::StatusFile(const std::string& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0)
     throw UsageError(fmt::format("--status-file {} cannot be written: {}", in_quotes(path), std::strerror(errno)));
+  struct stat file {};
+  if (::fstat(descriptor_, &file) != 0 || !S_ISREG(file.st_mode)) return;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat other {};
+    if (::fstat(stream, &other) != 0 || !same(file, other)) continue;
+    // At the place where that has come to: what is opened anew begins at the first byte.
+    if (const int as_it_is = ::fcntl(stream, F_DUPFD_CLOEXEC, 0); as_it_is >= 0) {
+      ::close(descriptor_);
+      descriptor_ = as_it_is;
+    }
+    return;
+  }
+  regular_ = true;
+  static_cast<void>(::ftruncate(descriptor_, 0));
 }
 
 StatusFile::~StatusFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void StatusFile::write(const Report& report, Console& console) const {
+// False: it is to be written where it is. Who reads it meanwhile finds the one text or the other, whole.
+bool StatusFile::replace(const std::string& text) const {
+  struct stat file {
+  }, named{};
+  if (!regular_ || ::fstat(descriptor_, &file) != 0 || ::lstat(path_.c_str(), &named) != 0) return false;
+  // A link is none; of another name for it nobody would be told.
+  if (!S_ISREG(named.st_mode) || file.st_nlink > 1) return false;
+  auto beside = path_ + ".XXXXXX";
+  const int descriptor = ::mkostemp(beside.data(), O_CLOEXEC);
+  if (descriptor < 0) return false;
+  bool done = (file.st_uid == ::geteuid() || ::fchown(descriptor, file.st_uid, static_cast<gid_t>(-1)) == 0) &&
+              (::fchown(descriptor, static_cast<uid_t>(-1), file.st_gid) == 0) &&
+              ::fchmod(descriptor, file.st_mode & 07777) == 0 && write_all(descriptor, text);
+  done = ::close(descriptor) == 0 && done && ::rename(beside.c_str(), path_.c_str()) == 0;
+  if (!done) ::unlink(beside.c_str());
+  return done;
+}
+
+bool StatusFile::write_in_place(const std::string& text) const {
+  if (regular_ && (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0)) return false;
+  return write_all(descriptor_, text);
+}
+
+void StatusFile::write(const Report& report, Console& console) {
+  written_ = true;
   if (descriptor_ < 0) return;
   auto json = Json::object({{"format_version", 1},
                             {"outcome", report.outcome},
@@ -40,7 +95,7 @@ void StatusFile::write(const Report& report, Console& console) const {
   if (report.tokens.size() == 1) json["token"] = number(report.tokens.front().second);
   for (const auto& [name, token] : report.tokens) json["tokens"][name] = number(token);
   const auto text = json.text_in_order() + "\n";
-  if (::write(descriptor_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+  if (!replace(text) && !write_in_place(text))
     console.warning(fmt::format("--status-file {} could not be written", in_quotes(path_)));
 }
 

@@ -24,21 +24,30 @@ struct Report {
   Duration held{}, waited{};
 };
 
-// The file, or nothing. Threads: one.
+// The file, or nothing. Others may write to the same one: a regular file is replaced as a whole, by renaming. Where
+// that cannot be done, it is written where it is; so is what is none: a pipe, a link and what it leads to.
+// Threads: one.
 class StatusFile {
  public:
   StatusFile() = default;
-  // Opens it, so that a wrong path is known before anything else is done. Throws UsageError.
+  // Opens and empties it, so that a wrong path is known before anything else is done, and what an earlier run has
+  // written is not taken for this one's. What standard output or error is written to is not emptied, and written
+  // through them. Throws UsageError.
   explicit StatusFile(const std::string& path);
   ~StatusFile();
   StatusFile(const StatusFile&) = delete;
   StatusFile& operator=(const StatusFile&) = delete;
 
-  void write(const Report& report, Console& console) const;
+  void write(const Report& report, Console& console);
+  bool written() const noexcept { return written_; }
 
  private:
+  bool replace(const std::string& text) const;
+  bool write_in_place(const std::string& text) const;
+
   std::string path_;
   int descriptor_ = -1;
+  bool regular_ = false, written_ = false;
 };
 
 }  // namespace dlock::tools::run

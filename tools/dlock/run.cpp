@@ -26,8 +26,9 @@ constexpr auto footer =
 constexpr auto manual =
     R"(What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its
 standard streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its
-process group. dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end
-it at once, and the command is never started.
+process group. What of HUP, INT and QUIT was ignored when dlock was started, by nohup or in the background of
+a script, stays ignored for both. dlock itself writes to standard error only. While it waits for the lock,
+HUP, INT and TERM end it at once, and the command is never started.
 
 The lease is renewed as long as the command runs, and given back when it has ended.
 # WHEN THE LOCK IS LOST
@@ -166,16 +167,26 @@ run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& argume
 }
 
 int Run::operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments) {
-  if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
-  auto chosen = plan(connection, arguments);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is no other fault than a disk that is full
   const auto status_file =
       status_file_ ? std::make_unique<run::StatusFile>(*status_file_) : std::make_unique<run::StatusFile>();
+  const auto failed = [&] {
+    if (!status_file->written()) status_file->write({"failed", run::failed_code}, console);
+  };
   try {
-    return run::follow(std::move(chosen), *status_file, console);
+    if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+    return run::follow(plan(connection, arguments), *status_file, console);
+  } catch (const UsageError&) {
+    failed();
+    throw;
   } catch (const Error& error) {
+    failed();
     if (error.fault() == Fault::misuse) throw;
     console.error(exit_code(error.fault()), error.what());
-  } catch (const std::exception& error) { console.error(Exit::database, error.what()); }
+  } catch (const std::exception& error) {
+    failed();
+    console.error(Exit::database, error.what());
+  }
   return run::failed_code;
 }
 

@@ -32,34 +32,28 @@ constexpr Duration slow_end = std::chrono::seconds{1}, look_seldom = std::chrono
 // What a renewal takes, on most days.
 constexpr Duration latency = std::chrono::milliseconds{5};
 
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor) : descriptor_(descriptor) {
-    if (descriptor < 0) throw std::runtime_error(std::strerror(errno));
-  }
-  ~Descriptor() { ::close(descriptor_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return descriptor_; }
-  void drain() const {
-    std::uint64_t count = 0;
-    while (::read(descriptor_, &count, sizeof count) < 0 && errno == EINTR) {}
-  }
-
- private:
-  int descriptor_;
-};
+void drain(int descriptor) {
+  std::uint64_t count = 0;
+  while (::read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
+}
 
 class Watch {
  public:
   Watch(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
-        Console& console)
-      : child_(child), locks_(locks), terminal_(terminal), rules_(rules), signals_(signals), console_(console) {}
+        const Wakers& wakers, Console& console)
+      : child_(child),
+        locks_(locks),
+        terminal_(terminal),
+        rules_(rules),
+        signals_(signals),
+        timer_(wakers.timer()),
+        listener_(wakers.listener()),
+        console_(console) {}
 
   Outcome run() {
     const auto wake = [this] {
       const std::uint64_t one = 1;
-      static_cast<void>(::write(listener_.get(), &one, sizeof one));
+      static_cast<void>(::write(listener_, &one, sizeof one));
     };
     std::list<std::stop_callback<decltype(wake)>> heard;
     for (const auto& lock : locks_.all()) {
@@ -74,14 +68,14 @@ class Watch {
       if (rules_.yield_signal) heed_those_who_wait();
       arm();
       // Without a guardian the command's end comes as SIGCHLD.
-      std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
-                                    pollfd{listener_.get(), POLLIN, 0},
+      std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_, POLLIN, 0},
+                                    pollfd{listener_, POLLIN, 0},
                                     pollfd{child_.guarded() ? child_.reports() : -1, POLLIN, 0}};
       if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR)
         throw std::runtime_error(std::strerror(errno));
       heed_clock();
-      timer_.drain();
-      listener_.drain();
+      drain(timer_);
+      drain(listener_);
       pass_signals_on();
     }
     terminal_.take_back(child_.group());
@@ -96,6 +90,10 @@ class Watch {
   // Ends the child where it is time, says why, and lets the guardian know when it is to be dead.
   void heed_clock() {
     heed_lock_and_runtime();
+    tell_guardian();
+  }
+
+  void tell_guardian() const {
     child_.is_to_be_dead_at(kill_at_ ? std::min(*kill_at_, trusted_until_) : trusted_until_);
   }
 
@@ -143,6 +141,7 @@ class Watch {
     child_.signal(signal);
     if (signal != SIGKILL) child_.signal(SIGCONT);  // a stopped child hears nothing
     if (!kill_at_) kill_at_ = after(moment, rules_.times.kill_after);
+    tell_guardian();  // before anything is said
   }
 
   // Once. What is to end anyway is not asked.
@@ -276,7 +275,7 @@ class Watch {
       if (rules_.max_runtime && !overran_ && (!reaped_ || ending_ != 0)) at(after(started_, *rules_.max_runtime));
       if (reaped_) at(boot_now() + (boot_now() - reaped_at_ > slow_end ? look_seldom : look_again));
     }
-    ring_at(timer_.get(), next);
+    ring_at(timer_, next);
   }
 
   void pass_signals_on() {
@@ -302,10 +301,8 @@ class Watch {
   const HeldLocks& locks_;
   const Terminal& terminal_;
   const Rules& rules_;
-  const int signals_;
+  const int signals_, timer_, listener_;
   Console& console_;
-  const Descriptor timer_{::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)};
-  const Descriptor listener_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   const Duration started_ = boot_now();
   Outcome outcome_;
   Duration trusted_until_ = started_;  // the last that was heard; renewals move it on
@@ -322,9 +319,25 @@ class Watch {
 
 }  // namespace
 
+Wakers::Wakers()
+    : timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
+      listener_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (timer_ >= 0 && listener_ >= 0) return;
+  const int error = errno;
+  close();
+  throw std::runtime_error(fmt::format("the command cannot be watched over: {}", std::strerror(error)));
+}
+
+Wakers::~Wakers() { close(); }
+
+void Wakers::close() const noexcept {
+  for (const int descriptor : {timer_, listener_})
+    if (descriptor >= 0) ::close(descriptor);
+}
+
 Outcome supervise(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
-                  Console& console) {
-  return Watch(child, locks, terminal, rules, signals, console).run();
+                  const Wakers& wakers, Console& console) {
+  return Watch(child, locks, terminal, rules, signals, wakers, console).run();
 }
 
 }  // namespace dlock::tools::run

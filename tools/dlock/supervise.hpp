@@ -28,9 +28,26 @@ struct Outcome {
   Heard heard = Heard::by_the_command;
 };
 
+// What wakes the watch. To be made before the command is started: there may be no descriptors left for it.
+class Wakers {
+ public:
+  // Throws std::runtime_error.
+  Wakers();
+  ~Wakers();
+  Wakers(const Wakers&) = delete;
+  Wakers& operator=(const Wakers&) = delete;
+  int timer() const noexcept { return timer_; }
+  int listener() const noexcept { return listener_; }
+
+ private:
+  void close() const noexcept;
+  const int timer_, listener_;
+};
+
 // Until the child has been reaped: passes signals on, and ends the child when a lock is lost or its time is up.
-// `signals`: a signalfd with all signals that are passed on, and SIGCHLD.
+// `signals`: a signalfd with all signals that are passed on, and SIGCHLD. Never waits for a reader: the console is to
+// write apart.
 Outcome supervise(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
-                  Console& console);
+                  const Wakers& wakers, Console& console);
 
 }  // namespace dlock::tools::run

@@ -44,7 +44,7 @@ bool Terminal::take_back_from_the_dead() const {
 }
 
 void Terminal::restore_modes() const noexcept {
-  if (known_ && is_ours()) ::tcsetattr(descriptor_, TCSADRAIN, &modes_);
+  if (known_ && is_ours()) ::tcsetattr(descriptor_, TCSANOW, &modes_);  // TCSADRAIN would wait for a reader
 }
 
 void stop_this_process(Stop stop) noexcept {

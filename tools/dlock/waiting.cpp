@@ -103,14 +103,16 @@ int ending_signal(int descriptor) {
 }  // namespace
 
 Signals::Signals(std::initializer_list<int> also_blocked) {
-  struct sigaction hangup {};
-  ::sigaction(SIGHUP, nullptr, &hangup);
-  hangup_ignored_ = hangup.sa_handler == SIG_IGN;
+  sigemptyset(&ignored_);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT}) {
+    struct sigaction before {};
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) sigaddset(&ignored_, number);
+  }
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTOU})
-    sigaddset(&set, number);
-  if (!hangup_ignored_) sigaddset(&set, SIGHUP);
+  for (const int number :
+       {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP, SIGTTOU})
+    if (sigismember(&ignored_, number) == 0) sigaddset(&set, number);
   for (const int number : also_blocked) sigaddset(&set, number);
   ::pthread_sigmask(SIG_BLOCK, &set, &before_);
   sigdelset(&set, SIGTTOU);  // blocked, so that the terminal can be taken back from the background; never read
@@ -130,7 +132,7 @@ void Signals::restore(int received) const noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
-    if (number == SIGHUP && hangup_ignored_) continue;
+    if (sigismember(&ignored_, number) != 0) continue;
     handle(number, end_soon, SA_RESTART);  // what is being written is written on
     sigaddset(&set, number);
   }
@@ -145,7 +147,7 @@ void Signals::interrupt_writes() const noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
-    if (number == SIGHUP && hangup_ignored_) continue;
+    if (sigismember(&ignored_, number) != 0) continue;
     handle(number, begin_interrupts, 0);
     sigaddset(&set, number);
   }

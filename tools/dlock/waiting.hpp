@@ -22,8 +22,9 @@ class Signals {
   int descriptor() const noexcept { return descriptor_; }
   // The mask this process was started with: a child's.
   const sigset_t& mask_before() const noexcept { return before_; }
-  // Started by nohup: neither this process nor its child hears SIGHUP.
-  bool hangup_ignored() const noexcept { return hangup_ignored_; }
+  // Those of HUP, INT and QUIT that were ignored when this process was started, by nohup or as a script's "&" without
+  // job control: neither this process nor its child hears them.
+  const sigset_t& ignored() const noexcept { return ignored_; }
   // For a command that has only to say yet what came of it, to a reader that may not read. From now on HUP, INT, QUIT
   // or TERM leaves it a second for that; then this process leaves with 128 + n. `received`: the signal that has come
   // already, whose second begins now; 0: none has. Needs no thread.
@@ -46,9 +47,8 @@ class Signals {
   static void forget() noexcept;
 
  private:
-  sigset_t before_{};
+  sigset_t before_{}, ignored_{};
   int descriptor_ = -1;
-  bool hangup_ignored_ = false;
 };
 
 // Runs `work` on a thread of its own until it is done, or HUP, INT, QUIT or TERM arrives: then its token is stopped.

@@ -82,8 +82,25 @@ void Console::result(Json object) {
 void Console::line(std::string_view label, std::string_view sgr, std::string_view text) {
   std::string whole = program_ + ": ";
   if (!label.empty()) whole += colored_note(sgr, label) + ": ";
-  write_whole(stderr, whole + one_line(text));
+  write_error(whole + one_line(text));
 }
+
+void Console::write_error(std::string whole) {
+  if (!apart_) {
+    write_whole(stderr, std::move(whole));
+    return;
+  }
+  whole += '\n';
+  apart_->add(std::move(whole));
+}
+
+void Console::begin_writing_apart() { apart_ = std::make_unique<LineWriter>(STDERR_FILENO); }
+
+void Console::wait_until_written() {
+  if (apart_) apart_->wait_until_written();
+}
+
+void Console::end_writing_apart() noexcept { apart_.reset(); }
 
 void Console::note(std::string_view text) {
   if (!quiet_) line({}, {}, text);
@@ -100,7 +117,7 @@ int Console::error(Exit code, std::string_view message, std::string_view hint, s
     const auto error = Json::object({{"code", code_word.empty() ? word(code) : code_word},
                                      {"message", one_line(message)},
                                      {"hint", one_line(hint)}});
-    write_whole(stderr, Json::object({{"format_version", 1}, {"error", error}}).text());
+    write_error(Json::object({{"format_version", 1}, {"error", error}}).text());
   } else {
     line("error", "1;31", hint.empty() ? std::string(message) : std::string(message) + "; " + std::string(hint));
   }

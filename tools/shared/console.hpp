@@ -2,7 +2,9 @@
 #pragma once
 
 #include "tools/shared/exit_code.hpp"
+#include "tools/shared/line_writer.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +15,7 @@ namespace dlock::tools {
 class Command;
 class Json;
 
-// Threads: one. Lines are written whole.
+// Threads: one; once begin_writing_apart() was called any for note, detail and warning. Lines are written whole.
 class Console {
  public:
   // `knows_env`: --format env is possible too (NAME=value lines, for eval).
@@ -47,6 +49,13 @@ class Console {
   // the JSON; empty: the usual word for the exit code.
   int error(Exit code, std::string_view message, std::string_view hint = {}, std::string_view word = {});
 
+  // From now on nobody waits for whoever reads standard error: a thread writes what is said there.
+  void begin_writing_apart();
+  // Waits until what was said so far is written.
+  void wait_until_written();
+  // The same, and ends that thread. Nobody else uses the console by now.
+  void end_writing_apart() noexcept;
+
   // Whether colours are wanted on standard output.
   bool colors() const;
   // SGR sequences around text where colour is wanted on that stream, else the text alone. `sgr`: "31", "1;33", …
@@ -55,8 +64,10 @@ class Console {
 
  private:
   void line(std::string_view label, std::string_view sgr, std::string_view text);
+  void write_error(std::string whole);
   std::string program_, format_ = "text";
   int unwritten_ = 0;
+  std::unique_ptr<LineWriter> apart_;
   bool knows_env_ = false, json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
 };
 
