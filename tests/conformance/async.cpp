@@ -627,6 +627,7 @@ TEST_CASE("after a lack of memory at any moment all are answered, each once, and
     }
     for (const auto& each : calls) CHECK(each == 1);
   }
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
 }
 
 TEST_CASE("a handler that is not taken for lack of memory may use the engine when it goes" *
