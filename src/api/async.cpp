@@ -1,5 +1,5 @@
-// How asynchronous calls are begun and answered: in which order the threads take what is to be done, and what becomes of
-// all at the engine's end. How they are carried out: async_asking.cpp; who waits behind whom: async_waiting.cpp.
+// How asynchronous calls are begun and answered: in which order the threads take what is to be done, and what becomes
+// of all at the engine's end. How they are carried out: async_asking.cpp; who waits behind whom: async_waiting.cpp.
 #include "api/async.hpp"
 
 #include "engine/on_behalf.hpp"

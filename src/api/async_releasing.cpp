@@ -134,8 +134,8 @@ void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
   for (auto& one : done) deliver(std::move(one.handler), one.held->what_became());
 }
 
-// What there was no time for is left to the renewer, or to the leases. Whoever has some of it still finds that they were
-// told already.
+// What there was no time for is left to the renewer, or to the leases. Of what a thread still has it is told here, and
+// the thread finds nobody to tell.
 void Engine::Async::release_rest() noexcept {
   Releases rest;
   {

@@ -12,8 +12,8 @@ namespace dlock::api {
 // After so long it is looked whether there is memory again.
 constexpr std::chrono::milliseconds until_memory{100};
 
-// Does `work`, which is to throw only where there is no memory, and can be begun again then. `until()`: when nobody waits
-// for it any more. False: that time has come.
+// Does `work`, which is to throw only where there is no memory, and can be begun again then. `until()`: when nobody
+// waits for it any more. False: that time has come.
 template <class Work, class Until>
 bool insist(Work work, Until until) noexcept {
   for (;;) try {
