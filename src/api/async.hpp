@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/handlers.hpp"
+#include "api/insisting.hpp"
 #include "api/lock_handle.hpp"
 #include "engine/async_acquire.hpp"
 #include "engine/core.hpp"
@@ -35,7 +36,8 @@ inline namespace v0 {
 // clock, and never talks to it: what is late is answered by that one, and what is granted afterwards is given back. Of
 // those who wait for one name, and are nobody's job, the first alone is in line; the others are a few bytes each behind
 // it. Threads: any. Owns: its threads, for as long as the engine, and the handlers until they are called.
-// No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then.
+// No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then. Whatever needs
+// memory takes it before anything is changed, and does without, waits for it or is tried again where there is none.
 class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::Async> {
  public:
   struct Request {
@@ -62,16 +64,20 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   using Due = std::pair<Instant, Id>;
   using Wake = std::function<void()>;
 
-  // Says that a caller has asked to stop.
+  // Says that a caller has asked to stop, without taking memory then.
   struct Stopped {
     std::weak_ptr<Async> async;
-    Id id;
-    void operator()() const noexcept;
+    std::list<Id> id;
+    void operator()() noexcept;
   };
   using OnStop = std::unique_ptr<std::stop_callback<Stopped>>;
 
   // That of the Async of an Acquire, which guards it.
   static constexpr MutexKind acquires_mutex{};
+
+  struct Acquire;
+  using AcquirePtr = std::shared_ptr<Acquire>;
+  using Acquires = std::list<AcquirePtr>;
 
   // One that is asked for, or in line.
   struct Acquire {
@@ -94,8 +100,8 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
     Instant seen GUARDED_BY(acquires_mutex){};                            // when somebody was last seen to have it
     std::shared_ptr<engine::Lease> granted GUARDED_BY(acquires_mutex){};  // what its answer has told of
     Instant due GUARDED_BY(acquires_mutex) = Instant::max();
+    Acquires::iterator place GUARDED_BY(acquires_mutex){};
   };
-  using AcquirePtr = std::shared_ptr<Acquire>;
 
   // One that waits behind the first of its queue.
   struct Parked {
@@ -109,20 +115,28 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   };
 
   struct WaitQueue {
-    bool occupied = false;  // somebody is first
+    bool occupied = false;  // somebody is first; or else, while some are parked, there was no memory for the next one
     bool seen = false;      // that one has seen that somebody has it, or one before
+    Instant seen_at{};      // when the one before did
+    std::shared_ptr<engine::Lease> shut{};  // what the one before was granted, if it keeps the next one out
     std::deque<Id> order{};
     std::size_t parked = 0;                        // of those in `order` that are still there
     std::shared_ptr<const LockOptions> options{};  // that the last one has, since most have the same
   };
+  using WaitQueues = std::unordered_map<std::string, WaitQueue>;
 
+  // `handler` is guarded by the mutex, the rest by it until a thread gives it back.
   struct Release {
     std::shared_ptr<Lock::Handle> held;
     engine::ReleaseRequest request;  // left already
     std::function<void(Released)> handler;
+    Instant deadline;                            // by then it is told, and left to the renewer if need be
+    Instant again{};                             // not to be asked for sooner
+    bool asked = false;                          // once at least
     std::function<Released(Duration)> finish{};  // what is still to be done, alone
-    bool locked = false;                         // that may take all of its time
   };
+  using Releases = std::list<Release>;
+  using ReleasePtr = Releases::iterator;
 
   // What is done after the mutex is free: handlers to be called, and what is to be destroyed.
   struct Afterwards {
@@ -131,68 +145,97 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
     std::vector<AcquirePtr> stopped{}, refused{};
     std::vector<std::pair<AcquirePtr, Error>> broken{};
     std::vector<std::pair<Name, Parked>> expired{};
+    // For one more of each.
+    void make_room();
+    bool empty() const noexcept { return answers.empty() && stopped.empty() && expired.empty(); }
   };
 
   void start() REQUIRES(mutex_);
-  void watch_stop(Id id, const std::stop_token& stop) noexcept;
-  void stopped(Id id) noexcept;
+  void stopped(std::list<Id>& id) noexcept;
 
   bool parks(const Request& request, WaitQueue& queue) const REQUIRES(mutex_, acquires_mutex);
-  void park(Id id, const Request& request, LockHandler handler, WaitQueue& queue, const std::string& name)
+  // These take the last two, unless they throw.
+  void park(Id id, const Request& request, const WaitQueues::iterator& queue, OnStop& on_stop, LockHandler& handler)
       REQUIRES(mutex_, acquires_mutex);
-  void ready(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
+  void begin(const AcquirePtr& acquire, OnStop& on_stop, LockHandler& handler) REQUIRES(mutex_, acquires_mutex);
+
+  void ready(const AcquirePtr& acquire) noexcept REQUIRES(mutex_, acquires_mutex);
   void rest(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
   void look_at(Instant due, Id id) REQUIRES(mutex_, acquires_mutex);
   bool still_due(const Due& due) const REQUIRES(mutex_, acquires_mutex);
   std::optional<Due> next_due() const REQUIRES(mutex_, acquires_mutex);
-  void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
-  void next_in_line(Acquire& before) REQUIRES(mutex_, acquires_mutex);
+  // There is room for it.
+  void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards) noexcept
+      REQUIRES(mutex_, acquires_mutex);
+  void next_in_line(Acquire& before) noexcept REQUIRES(mutex_, acquires_mutex);
+  void promote(const WaitQueues::iterator& queue) noexcept REQUIRES(mutex_, acquires_mutex);
+  void promote_late(Instant now) noexcept REQUIRES(mutex_, acquires_mutex);
   void seen_held(Acquire& acquire, Instant at) REQUIRES(mutex_, acquires_mutex);
-  Parked unpark(Id id) REQUIRES(mutex_, acquires_mutex);
+  Parked unpark(Id id) noexcept REQUIRES(mutex_, acquires_mutex);
   void on_time(Instant now, Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
   void on_stops(Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
-  void begin(const AcquirePtr& acquire, OnStop on_stop, LockHandler handler) REQUIRES(mutex_, acquires_mutex);
+  void end_all(Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
   std::vector<AcquirePtr> next_acquires() REQUIRES(mutex_, acquires_mutex);
-  std::vector<Release> next_releases() REQUIRES(mutex_, acquires_mutex);
+  std::vector<ReleasePtr> next_releases(Releases& from) REQUIRES(mutex_);
+  bool releases_wait(Instant now) const REQUIRES(mutex_);
+  Instant ends_by() const noexcept EXCLUDES(mutex_);
 
-  void perform(Afterwards afterwards) EXCLUDES(mutex_);
-  void look_for_itself(const Name& name, Parked parked);
+  // When there is memory for it; false: there was none until the engine's end.
+  template <class Work>
+  bool insist(Work work) const noexcept EXCLUDES(mutex_) {
+    return api::insist(std::move(work), [this] { return ends_by(); });
+  }
+  void perform(Afterwards afterwards) noexcept EXCLUDES(mutex_);
+  void look_for_itself(const Name& name, Parked& parked) noexcept EXCLUDES(mutex_);
   bool is_own_thread() const noexcept;
   void work();
   void watch_time();
-  void ask(std::vector<AcquirePtr> batch);
-  void put_back(std::vector<AcquirePtr> batch);
-  void run(void (Async::*part)());
-  void deliver(LockHandler handler, Result<Lock> result) noexcept EXCLUDES(mutex_);
-  void deliver(std::function<void(Released)> handler, Released released) noexcept EXCLUDES(mutex_);
+  void ask(std::vector<AcquirePtr> batch) noexcept EXCLUDES(mutex_);
+  void put_back(const std::vector<AcquirePtr>& batch) noexcept EXCLUDES(mutex_);
+  void run(void (Async::*part)()) noexcept;
+  template <class Handler, class Answer>
+  void deliver(Handler handler, Answer answer) noexcept EXCLUDES(mutex_) {
+    if (!handler) return;
+    std::shared_ptr<api::Telling<Handler, Answer>> telling;
+    insist([&] {
+      if (!telling) telling = std::make_shared<api::Telling<Handler, Answer>>(std::move(handler), std::move(answer));
+      handlers_->post([telling] { (*telling)(); });
+    });
+  }
   void release_rest() noexcept;
   void release_at_last(Release& one) noexcept;
-  void step(const AcquirePtr& acquire) EXCLUDES(mutex_);
-  void give_back(std::vector<Release> batch);
+  void step(const AcquirePtr& acquire) noexcept EXCLUDES(mutex_);
+  void give_back(const std::vector<ReleasePtr>& batch) noexcept EXCLUDES(mutex_);
   Wake wake_of(const AcquirePtr& acquire);
-  static Error ended();
-  Result<Lock> result_of(Acquire& acquire, engine::Acquired acquired) const;
+  Result<Lock> result_of(Acquire& acquire, const engine::Acquired& acquired) const;
   void left() noexcept;
 
   const std::shared_ptr<Core> core_;
   const std::shared_ptr<api::Handlers> handlers_;
   const std::size_t most_;
+  const Error ended_{Fault::misuse, "the engine was destroyed while this call waited on it"};
   mutable AnnotatedMutex mutex_;
-  std::condition_variable work_, time_, ended_;
+  std::condition_variable work_, time_, all_left_;
   Id last_id_ GUARDED_BY(mutex_) = 0;
-  int running_ GUARDED_BY(mutex_) = 0;               // threads
-  bool closed_ GUARDED_BY(mutex_) = false;           // everybody is answered
-  bool ending_ GUARDED_BY(mutex_) = false;           // threads are to leave
-  unsigned turn_ GUARDED_BY(mutex_) = 0;             // of what waits for a thread
-  std::deque<AcquirePtr> fresh_ GUARDED_BY(mutex_);  // not begun
-  std::deque<AcquirePtr> ready_ GUARDED_BY(mutex_);  // in line, with something to do
-  std::list<Release> releases_ GUARDED_BY(mutex_);
-  std::list<Release> unfinished_ GUARDED_BY(mutex_);  // of rows that are locked, one by one
-  bool finishing_ GUARDED_BY(mutex_) = false;
+  int running_ GUARDED_BY(mutex_) = 0;                   // threads
+  bool closed_ GUARDED_BY(mutex_) = false;               // everybody is answered
+  bool ending_ GUARDED_BY(mutex_) = false;               // threads are to leave
+  Instant ends_by_ GUARDED_BY(mutex_) = Instant::max();  // once it ends
+  unsigned turn_ GUARDED_BY(mutex_) = 0;                 // of what waits for a thread
+  Acquires fresh_ GUARDED_BY(mutex_);                    // not begun
+  Acquires ready_ GUARDED_BY(mutex_);                    // in line, with something to do
+  Acquires aside_ GUARDED_BY(mutex_);                    // the others: some thread's, or at rest
+  Releases releases_ GUARDED_BY(mutex_);                 // to be asked for
+  Releases unfinished_ GUARDED_BY(mutex_);               // that were in vain, and are asked for again
+  Releases giving_back_ GUARDED_BY(mutex_);              // some thread's
+  bool finishing_ GUARDED_BY(mutex_) = false;            // a thread has some that were in vain
+  bool silent_ GUARDED_BY(mutex_) = false;               // the last statement of releases got no answer
   std::unordered_map<Id, AcquirePtr> acquires_ GUARDED_BY(mutex_);
   std::unordered_map<Id, Parked> parked_ GUARDED_BY(mutex_);
-  std::unordered_map<std::string, WaitQueue> queues_ GUARDED_BY(mutex_);
-  std::vector<Id> stops_ GUARDED_BY(mutex_);
+  WaitQueues queues_ GUARDED_BY(mutex_);
+  Instant promotes_at_ GUARDED_BY(mutex_) = Instant::max();  // when queues without a first one are looked at
+  std::list<Id> stops_ GUARDED_BY(mutex_);
+  std::list<LockHandler> stopped_before_ GUARDED_BY(mutex_);  // of calls that were stopped before they began
   std::vector<Due> dues_ GUARDED_BY(mutex_);  // a heap, the next one first; of some the time has changed since
   std::array<Thread, 3> threads_;             // last: they end before what they use
 };

@@ -3,20 +3,38 @@
 
 #include "types/mutant.hpp"
 
+#include <algorithm>
 #include <exception>
-#include <list>
 #include <utility>
 
 namespace dlock {
 inline namespace v0 {
 
+namespace {
+
+// Who was asked for in vain is asked for again after so long, together with the others.
+constexpr std::chrono::milliseconds pause_of_vain{50};
+// What has waited here until its time was over is asked for once all the same.
+constexpr Duration least_time = std::chrono::milliseconds{50};
+constexpr int trips_of_a_release = 4;
+
+}  // namespace
+
+bool Engine::Async::releases_wait(Instant now) const {
+  return !releases_.empty() || (!finishing_ && !unfinished_.empty() && unfinished_.front().again <= now);
+}
+
 // Those that have something to finish go alone.
-std::vector<Engine::Async::Release> Engine::Async::next_releases() {
-  std::vector<Release> batch;
-  while (!releases_.empty() && batch.size() < most_ && (batch.empty() || !releases_.front().finish)) {
-    batch.push_back(std::move(releases_.front()));
-    releases_.pop_front();
-    if (batch.back().finish) break;
+std::vector<Engine::Async::ReleasePtr> Engine::Async::next_releases(Releases& from) {
+  std::vector<ReleasePtr> batch;
+  batch.reserve(std::min(most_, from.size()));
+  const auto now = BootClock::now();
+  while (!from.empty() && batch.size() < most_ && from.front().again <= now &&
+         (batch.empty() || !from.front().finish)) {
+    const auto one = from.begin();
+    giving_back_.splice(giving_back_.end(), from, one);
+    batch.push_back(one);
+    if (one->finish) break;
   }
   return batch;
 }
@@ -25,11 +43,12 @@ std::vector<Engine::Async::Release> Engine::Async::next_releases() {
 void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler) {
   {
     const MutexLock guard(mutex_, acquires_mutex);
-    if (closed_) throw ended();
+    if (closed_) throw ended_;
     start();
   }
-  std::list<Release> alone;
-  alone.push_back({held, engine::ReleaseRequest{held->held}, std::move(handler)});
+  Releases alone;
+  alone.push_back({held, engine::ReleaseRequest{held->held}, std::move(handler),
+                   later(BootClock::now(), core_->options().timeouts.release)});
   auto& one = alone.front();
   one.request.trusted_until = held->held->trusted_until();
   if (!one.held->released() && !planted("released_later"))
@@ -46,57 +65,95 @@ void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<v
   release_at_last(one);
 }
 
-void Engine::Async::give_back(std::vector<Release> batch) {
-  const auto timeout = core_->options().timeouts.release;
-  std::vector<engine::ReleaseRequest> requests;
-  std::vector<Release*> asked;
-  requests.reserve(batch.size());
-  asked.reserve(batch.size());
-  for (auto& one : batch) {
-    if (one.finish) {
-      one.held->is_released(one.finish(timeout));
-    } else if (!one.held->released() && one.held->core == core_) {
-      requests.push_back(one.request);
-      asked.push_back(&one);
-    }
+// None of them takes time of the others: who could not be freed is asked for again with all the rest, and when its own
+// time is over it is left to the renewer.
+void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
+  Instant ends_by;
+  bool silent = false;
+  {
+    const MutexLock guard(mutex_, acquires_mutex);
+    ends_by = ends_by_;
+    silent = silent_;
   }
-  if (!requests.empty()) {
-    const auto given = core_->free_together(requests, timeout);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (given[i].end) asked[i]->held->is_released(*given[i].end);
-      asked[i]->finish = given[i].finish;
-      asked[i]->locked = given[i].locked;
-    }
-  }
-  std::vector<Release> rest;
-  for (auto& one : batch) {
-    if (!one.held->released() && one.held->core != core_)
-      one.held->is_released(one.held->core->free(one.request, timeout));
-    if (one.held->released()) deliver(std::move(one.handler), one.held->what_became());
-    else rest.push_back(std::move(one));
-  }
-  const MutexLock guard(mutex_, acquires_mutex);
-  for (auto& one : rest) (one.locked ? unfinished_ : releases_).push_back(std::move(one));
-  if (!rest.empty()) work_.notify_all();
-}
-
-void Engine::Async::deliver(std::function<void(Released)> handler, Released released) noexcept {
-  if (!handler) return;
+  const auto time_of = [&](const Release& one) {
+    const auto now = BootClock::now();
+    const auto deadline =
+        one.asked || silent
+            ? one.deadline
+            : std::max(one.deadline, later(now, core_->context()->within(least_time, trips_of_a_release)));
+    return std::chrono::floor<Duration>(std::max(std::min(deadline, ends_by), now) - now);
+  };
+  std::vector<ReleasePtr> asked;
   try {
-    handlers_->post(api::bound(std::move(handler), released));
-  } catch (const std::exception&) {  // there is no memory to tell it
+    std::vector<engine::ReleaseRequest> requests;
+    requests.reserve(batch.size());
+    asked.reserve(batch.size());
+    Duration timeout{};
+    for (const auto one : batch) {
+      const auto time = time_of(*one);
+      if (one->finish || one->held->released() || one->held->core != core_ || time <= Duration{}) continue;
+      requests.push_back(one->request);
+      asked.push_back(one);
+      timeout = std::max(timeout, time);
+    }
+    if (!requests.empty()) {
+      const auto given = core_->free_together(requests, timeout);
+      silent = false;
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        asked[i]->asked = true;
+        if (given[i].end) asked[i]->held->is_released(*given[i].end);
+        else if (given[i].locked) asked[i]->request.unanswered = given[i].unanswered;
+        else asked[i]->finish = given[i].finish;
+        silent = silent || given[i].silent;
+      }
+    }
+  } catch (const std::exception&) {  // out of memory, whether before or after it was sent
+    for (const auto one : asked) one->request.unanswered = true;
   }
+  for (const auto one : batch) {
+    if (one->held->released() || std::ranges::find(asked, one) != asked.end()) continue;
+    try {
+      const auto time = time_of(*one);
+      one->held->is_released(one->finish ? one->finish(time) : one->held->core->free(one->request, time));
+    } catch (const std::exception&) {  // out of memory: once more
+      one->request.unanswered = true;
+    }
+  }
+  Releases done;
+  {
+    const MutexLock guard(mutex_, acquires_mutex);
+    silent_ = silent;
+    for (const auto one : batch) {
+      const bool alone = one->finish && std::ranges::find(asked, one) != asked.end();  // as is known since just now
+      if (!one->held->released() && !alone) one->again = later(BootClock::now(), pause_of_vain);
+      auto& to = one->held->released() ? done : alone ? releases_ : unfinished_;
+      to.splice(to.end(), giving_back_, one);
+    }
+    if (done.size() < batch.size()) work_.notify_all();
+  }
+  for (auto& one : done) deliver(std::move(one.handler), one.held->what_became());
 }
 
-// What there was no time for is left to the renewer, or to the leases.
+// What there was no time for is left to the renewer, or to the leases. Of what a thread still has it is told here, and
+// the thread finds nobody to tell.
 void Engine::Async::release_rest() noexcept {
-  std::list<Release> rest;
+  Releases rest;
   {
     const MutexLock guard(mutex_, acquires_mutex);
     rest.splice(rest.end(), releases_);
     rest.splice(rest.end(), unfinished_);
   }
   for (auto& one : rest) release_at_last(one);
+  for (bool all_told = planted("late_release_tells"); !all_told;) {
+    std::function<void(Released)> handler;
+    {
+      const MutexLock guard(mutex_, acquires_mutex);
+      const auto one = std::ranges::find_if(giving_back_, [](const Release& each) { return bool(each.handler); });
+      all_told = one == giving_back_.end();
+      if (!all_told) handler.swap(one->handler);
+    }
+    deliver(std::move(handler), Released::unconfirmed);
+  }
 }
 
 void Engine::Async::release_at_last(Release& one) noexcept {

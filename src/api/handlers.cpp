@@ -21,19 +21,38 @@ void Handlers::prepare() {
   if (!executor_ && !closing) start();
 }
 
-void Handlers::post(std::function<void()> handler) noexcept {
-  try {
-    if (executor_) return executor_(std::move(handler));
+void Handlers::post(std::function<void()> handler) {
+  if (executor_) return hand_on(std::move(handler));
+  const MutexLock guard(mutex);
+  if (closing && !running) return;  // its thread has gone, and so may have what the handler uses
+  posted_.push_back(std::move(handler));
+  changed.notify_all();
+}
+
+void Handlers::hand_on(std::function<void()> handler) noexcept {
+  {
     const MutexLock guard(mutex);
-    if (closing && !running) return;  // its thread has gone, and so may have what the handler uses
-    posted_.push_back(std::move(handler));
-    changed.notify_all();
-  } catch (...) {  // the program's executor takes nothing, or there is no memory: the answer is lost
+    if (closing && !planted("executor_called_late")) return;  // what the executor uses may be gone
+    ++handed_on_;
   }
+  const auto* const outer = std::exchange(hands_on_, this);
+  try {
+    executor_(std::move(handler));
+  } catch (...) {  // the program's executor takes nothing: the answer is lost
+  }
+  hands_on_ = outer;
+  const MutexLock guard(mutex);
+  --handed_on_;
+  changed.notify_all();
 }
 
 void Handlers::finish_soon(Instant until) noexcept {
-  finish(std::max(until, later(BootClock::now(), shortest_farewell)));
+  const auto end = std::max(until, later(BootClock::now(), shortest_farewell));
+  finish(end);
+  if (forked()) return;
+  UniqueMutexLock guard(mutex);
+  const int own = hands_on_ == this ? 1 : 0;  // whoever is called by the executor at once may end the engine
+  while (handed_on_ > own && BootClock::now() < end) wait(guard, end);
 }
 
 // What the program's handlers use may be gone with the engine.
@@ -42,7 +61,7 @@ bool Handlers::is_too_late() const {
 }
 
 void Handlers::run() {
-  std::deque<std::function<void()>> dropped;  // goes after the mutex is free
+  std::list<std::function<void()>> dropped;  // goes after the mutex is free; takes no memory, unlike a deque
   UniqueMutexLock guard(mutex);
   for (;;) {
     while (posted_.empty() && !closing) wait(guard);

@@ -74,7 +74,10 @@ void AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
     context.events->emit_retry(failure);
     if (failure.may_have_run())
       for (auto* one : asking) one->request_.unanswered = true;
-  } catch (const Error&) {}
+  } catch (const Error&) {
+  } catch (const std::exception&) {  // out of memory, whether before or after it was sent
+    for (auto* one : asking) one->request_.unanswered = true;
+  }
   for (std::size_t i = 0; i < asking.size(); ++i) asking[i]->take(answers[i], sent);
 }
 

@@ -292,7 +292,12 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     admit();
   } else if (waiters_.empty()) {
     // The last one used is the next, unless it has to wait for an answer first.
-    idle_.insert(connection->at_rest() ? idle_.end() : idle_.begin(), std::move(connection));
+    try {
+      idle_.insert(connection->at_rest() ? idle_.end() : idle_.begin(), std::move(connection));
+    } catch (const std::exception&) {  // out of memory: it is closed
+      --open_;
+      oldest = std::move(connection);
+    }
   } else {
     auto& first = *waiters_.front();
     waiters_.pop_front();

@@ -573,3 +573,91 @@ TEST_CASE("readers and permits that are asked for behind each other come in as l
     }
   }
 }
+
+TEST_CASE("what was stopped before it was asked for is not granted, whether the name is free or not") {
+  Looped here;
+  std::stop_source stop;
+  stop.request_stop();
+  std::vector<Answer> answers(30);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto name = name_of(static_cast<int>(i % 10));
+    if (i % 2 == 0) here.engine.async_lock(name, {}, stop.get_token(), answers[i].handler());
+    else here.engine.async_try_lock_for(name, 1min, {}, stop.get_token(), answers[i].handler());
+  }
+  for (auto& answer : answers) {
+    REQUIRE(here.loop.run_until([&] { return answer.there(); }));
+    CHECK(answer->refused() == Refused::stopped);
+    CHECK(answer.on() == std::this_thread::get_id());
+  }
+  CHECK(here.engine.list("*").empty());  // nobody has asked for them
+}
+
+TEST_CASE("after a lack of memory at any moment all are answered, each once, and every line goes on" *
+          doctest::skip(!allocations_are_counted())) {
+  Database database;
+  auto holder = database.engine();
+  const LockOptions brief{.lease = 2s * slowness(),
+                          .reentrance = Reentrance::none};  // what cannot be released ends soon
+  for (long nth = 1; nth < 120; nth += nth < 30 ? 1 : 15) {
+    CAPTURE(nth);
+    std::vector<std::atomic<int>> calls(16);
+    std::atomic<int> last = 0;
+    {
+      auto engine = database.engine();
+      auto held = holder.lock("job", brief);
+      std::stop_source stop;
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const auto handler = [&calls, i](const Result<Lock>&) { ++calls[i]; };
+        const auto name = name_of(static_cast<int>(i));
+        if (i < 6) engine.async_lock("job", brief, handler);
+        else if (i < 9) engine.async_try_lock_for("job", 20ms, brief, handler);
+        else if (i < 11) engine.async_lock("job", brief, stop.get_token(), handler);
+        else engine.async_try_lock(name, brief, handler);
+        if (i == 5) refuse_allocations(nth, 4);
+      }
+      stop.request_stop();
+      held.release();
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        CAPTURE(i);
+        REQUIRE(eventually([&] { return calls[i] > 0; }));
+      }
+      refuse_allocations(1, 0);
+      engine.async_lock("job", brief, [&](const Result<Lock>&) { ++last; });
+      REQUIRE(eventually([&] { return last == 1; }));
+    }
+    for (const auto& each : calls) CHECK(each == 1);
+  }
+  // What could not be released for lack of memory ends with its lease.
+  for (const auto& row : holder.list("*")) CHECK(holder.try_lock_for(row.name, far_longer()));
+}
+
+TEST_CASE("a handler that is not taken for lack of memory may use the engine when it goes" *
+          doctest::skip(!allocations_are_counted())) {
+  Looped here;
+  const auto held = here.engine.lock("job", {.reentrance = Reentrance::none});
+  int thrown = 0;
+  std::atomic<int> gone = 0;
+  const auto uses_engine = [&](const int* one) {
+    delete one;
+    try {
+      static_cast<void>(here.engine.stats());
+    } catch (const std::exception&) {  // what is refused may be refused here
+    }
+    ++gone;
+  };
+  refuse_allocations(1, 0);  // this thread is spared from now on
+  for (long nth = 1; nth < 30; ++nth)
+    for (const auto* name : {"job", "free"}) {
+      auto mark = std::shared_ptr<const int>(new int(0), uses_engine);
+      std::jthread([&] {
+        Engine::LockHandler handler = [mark = std::move(mark)](const Result<Lock>&) {};
+        refuse_allocations_here(nth);
+        try {
+          here.engine.async_try_lock_for(name, 1ms, {}, std::move(handler));
+        } catch (const std::exception&) { ++thrown; }
+        refuse_allocations_here(0);
+      }).join();
+    }
+  CHECK(thrown > 10);
+  CHECK(here.loop.run_until([&] { return gone == 2 * 29; }));
+}

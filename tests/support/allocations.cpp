@@ -27,7 +27,10 @@ std::atomic<std::size_t> bytes{0};
 thread_local bool spared = false;
 std::atomic<long> to_come{0}, refused{0};
 
+thread_local long to_come_here = 0;
+
 [[maybe_unused]] bool is_refused() noexcept {
+  if (to_come_here > 0 && --to_come_here == 0) return true;
   if (to_come.load(std::memory_order_relaxed) == 0 || spared) return false;
   auto left = to_come.load();
   while (left > 0 && !to_come.compare_exchange_weak(left, left - 1)) {}
@@ -48,6 +51,8 @@ void refuse_allocations(long nth, long width) noexcept {
   to_come = nth - 1 + width;
 }
 bool allocations_were_refused() noexcept { return to_come.load() == 0; }
+
+void refuse_allocations_here(long nth) noexcept { to_come_here = nth; }
 
 }  // namespace dlock::test
 

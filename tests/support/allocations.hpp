@@ -19,5 +19,7 @@ std::size_t bytes_allocated() noexcept;
 void refuse_allocations(long nth, long width) noexcept;
 // Whether all of them have been.
 bool allocations_were_refused() noexcept;
+// Of what the calling thread asks for from now on the `nth` is refused; 0: nothing.
+void refuse_allocations_here(long nth) noexcept;
 
 }  // namespace dlock::test

@@ -146,18 +146,22 @@ std::vector<Releaser::Given> Releaser::free_together(std::span<const ReleaseRequ
     sent.push_back(std::move(each));
   }
   std::vector<std::optional<bool>> answers(keys.size());
+  bool silent = false;
   try {
     const Deadline deadline = std::min(later(BootClock::now(), timeout), context_.soon());
     if (keys.size() == 1) answers.front() = context_.table->release(keys.front(), deadline);
     else answers = context_.table->release_together(keys, deadline);
   } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
-    for (auto& each : sent) each.first.unanswered = failure.may_have_run();
+    for (auto& each : sent) each.first.unanswered.add(failure);
+    silent = failure.cause() != Cause::locked;
   }
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const auto& [one, place] = sent[i];
     if (!answers[i]) {
       alone(one, place);
       ends[place].locked = true;
+      ends[place].silent = silent;
+      ends[place].unanswered = one.unanswered;
       continue;
     }
     const WakeOnExit wake(*context_.queues, one);

@@ -36,6 +36,8 @@ class Releaser {
     std::optional<Released> end{};
     std::function<Released(Duration)> finish{};
     bool locked = false;  // its row could not be had: to finish may take all of its time
+    bool silent = false;  // nor was there an answer, so that nothing is known of its row
+    Doubt unanswered{};   // for who asks again for all of them instead
   };
   // Frees the rows of leases that were left. Those that nobody in this process waits for are freed in one statement; a
   // row that is locked holds up nobody else's.

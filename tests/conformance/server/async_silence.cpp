@@ -8,6 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -86,6 +91,89 @@ TEST_CASE("a row that another transaction has locked holds up no other asynchron
   caller.run("COMMIT");
   CHECK(loop.run_until([&] { return locked.has_value(); }));
   CHECK(locked == Released::freed);
+}
+
+TEST_CASE("each of many asynchronous releases is told in its own time while the server is silent") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  Loop loop;
+  Engine engine(database.server().url_at(proxy.address()), {.reentrance = Reentrance::none,
+                                                            .timeouts = {.release = 400ms * slowness()},
+                                                            .combine = 5,
+                                                            .executor = loop.executor()});
+  std::vector<Lock> locks;
+  for (int i = 0; i < 100; ++i) locks.push_back(engine.lock("job/" + std::to_string(i)));
+  proxy.black_hole();
+  int told = 0;
+  const Stopwatch watch;
+  for (auto& lock : locks)
+    engine.async_release(std::move(lock), [&](Released end) { told += end == Released::unconfirmed ? 1 : 0; });
+  CHECK(loop.run_until([&] { return told == 100; }));
+  CHECK(watch.elapsed() < 400ms * slowness() + late());
+  proxy.cut();
+  proxy.pass();
+  CHECK(eventually([&] { return database->admin().held() == 0; }));
+}
+
+TEST_CASE("an asynchronous release of a row that was locked does not wait for those before it that still are") {
+  ServerDatabase database;
+  Loop loop;
+  auto engine = database->engine(
+      {.reentrance = Reentrance::none, .timeouts = {.release = 10s * slowness()}, .executor = loop.executor()});
+  std::deque<Caller> callers;
+  std::vector<Lock> locks;
+  for (int i = 0; i < 5; ++i) {
+    locks.push_back(engine.lock("job/" + std::to_string(i)));
+    auto& caller = callers.emplace_back(database->test_database());
+    caller.begin(database->test_database().beginnings().front());
+    locks.back().fence(caller.native());
+  }
+  int told = 0;
+  std::optional<Released> last;
+  const Stopwatch watch;
+  for (auto& lock : locks)
+    engine.async_release(std::move(lock), [&, is_last = &lock == &locks.back()](Released end) {
+      ++told;
+      if (is_last) last = end;
+    });
+  loop.run();
+  callers.back().run("COMMIT");
+  CHECK(loop.run_until([&] { return last.has_value(); }));
+  CHECK(watch.elapsed() < 10s * slowness());
+  CHECK(last == Released::freed);
+  CHECK(told == 1);
+  for (int i = 0; i < 4; ++i) callers[static_cast<std::size_t>(i)].run("COMMIT");
+  CHECK(loop.run_until([&] { return told == 5; }));
+}
+
+TEST_CASE("the end of the engine tells of releases that hang, and the executor is not called after it") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  std::atomic<int> told = 0, late_calls = 0;
+  std::atomic<bool> over = false;
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = threads();
+  {
+    EngineOptions options{.reentrance = Reentrance::none,
+                          .timeouts = {.request = 500ms * slowness(), .release = 20s * slowness()}};
+    options.executor = [&](const std::function<void()>& handler) {
+      if (over) ++late_calls;
+      handler();
+    };
+    Engine engine(database.server().url_at(proxy.address()), options);
+    std::vector<Lock> locks;
+    for (int i = 0; i < 10; ++i) locks.push_back(engine.lock("job/" + std::to_string(i)));
+    proxy.black_hole();
+    for (auto& lock : locks) engine.async_release(std::move(lock), [&](Released) { ++told; });
+  }
+  over = true;
+  CHECK(told == 10);
+  proxy.cut();
+  proxy.pass();
+  CHECK(eventually([&] { return threads() <= before; }));
+  CHECK(late_calls == 0);
 }
 
 TEST_CASE("a stop answers an asynchronous call while its statement hangs, and what that was granted is given back") {

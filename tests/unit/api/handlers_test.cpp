@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
+#include <thread>
+#include <utility>
 
 using namespace std::chrono_literals;
 using dlock::BootClock;
@@ -42,4 +45,38 @@ TEST_CASE("handlers whose turn has not come at the end of their time are never c
     handlers->post([&called] { ++called; });
     CHECK(called == 0);
   }
+}
+
+TEST_CASE("at its end what is under way on the executor has returned, and the executor is called no more") {
+  std::promise<void> gate;
+  std::atomic<bool> under_way = false, returned = false;
+  std::atomic<int> called = 0;
+  auto handlers = std::make_shared<Handlers>([&](const std::function<void()>& handler) {
+    ++called;
+    under_way = true;
+    gate.get_future().wait();
+    handler();
+    returned = true;
+  });
+  std::jthread late([&] { handlers->post([] {}); });
+  REQUIRE(eventually([&] { return under_way.load(); }));
+  std::jthread opens([&] {
+    std::this_thread::sleep_for(20ms);
+    gate.set_value();
+  });
+  handlers->finish_soon(dlock::Instant::max());
+  CHECK(returned);
+  handlers->post([] {});
+  CHECK(called == 1);
+}
+
+TEST_CASE("whoever is called by the executor at once may end what calls it") {
+  std::shared_ptr<Handlers> handlers;
+  handlers = std::make_shared<Handlers>([](const std::function<void()>& handler) { handler(); });
+  bool ended = false;
+  handlers->post([&] {
+    handlers->finish_soon(later(BootClock::now(), 1h));
+    ended = true;
+  });
+  CHECK(ended);
 }
