@@ -598,8 +598,11 @@ TEST_CASE("after a lack of memory at any moment all are answered, each once, and
   auto holder = database.engine();
   const LockOptions brief{.lease = 2s * slowness(),
                           .reentrance = Reentrance::none};  // what cannot be released ends soon
-  for (long nth = 1; nth < 120; nth += nth < 30 ? 1 : 15) {
+  for (long turn = 0; turn < 30; ++turn) {
+    const bool at_release = turn % 2 == 1;  // from where each makes room for the next one
+    const auto nth = at_release ? 1 + 8 * turn : 1 + turn;
     CAPTURE(nth);
+    CAPTURE(at_release);
     std::vector<std::atomic<int>> calls(16);
     std::atomic<int> last = 0;
     {
@@ -613,10 +616,11 @@ TEST_CASE("after a lack of memory at any moment all are answered, each once, and
         else if (i < 9) engine.async_try_lock_for("job", 20ms, brief, handler);
         else if (i < 11) engine.async_lock("job", brief, stop.get_token(), handler);
         else engine.async_try_lock(name, brief, handler);
-        if (i == 5) refuse_allocations(nth, 4);
+        if (i == 5 && !at_release) refuse_allocations(nth, 4);
       }
-      stop.request_stop();
+      if (at_release) refuse_allocations(nth, 4);
       held.release();
+      stop.request_stop();
       for (std::size_t i = 0; i < calls.size(); ++i) {
         CAPTURE(i);
         REQUIRE(eventually([&] { return calls[i] > 0; }));
