@@ -120,7 +120,7 @@ class DLOCK_EXPORT Engine {
   // misuse, or unavailable where the system has no thread for them; then the handler is not called. Otherwise it is
   // called once, on EngineOptions::executor, never inside of the call: with the Lock, with why it was refused,
   // or with the Error. Two threads of the engine ask for all of them, many in one statement, and a third one looks at
-  // the clock; who waits costs memory, and behind the first of its name some 150 bytes, or 250 with a stop token.
+  // the clock; who waits costs memory, and behind the first of its name less than 200 bytes, or some 300 with a stop.
   // A thread is nobody's work here: what is taken is the job's that is given, or current for the caller
   // (LockOptions::job), and without one each grant is one of its own, which nobody enters (Reentrance::thread) and no
   // deadlock is seen with. Nobody re-enters by thread, and none waits for itself: a second wish of one who holds the
