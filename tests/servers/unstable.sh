@@ -60,7 +60,9 @@ fetch() {
     apt-get -qq update
     take_packages
     for deb in "$dir"/apt/cache/archives/*.deb; do dpkg-deb --extract "$deb" "$dir/root"; done
+    # shellcheck disable=SC2034  # for write_start
     linker=("$dir"/root/usr/lib*/ld-linux*.so.*)
+    # shellcheck disable=SC2034
     libraries=("$dir"/root/usr/lib/*-linux-gnu*)
     write_start
     "$dir/$name.new" --version >&2

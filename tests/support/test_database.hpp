@@ -256,7 +256,7 @@ class ServerTestDatabase : public TestDatabase {
   virtual bool can_hold_back_inserts() const { return true; }
   // Whether an acquire is being held back now.
   virtual bool holding_back() = 0;
-  // Whether the server undoes by itself what has read a row that somebody else has changed since; it is asked again then.
+  // Whether the server undoes by itself what has read a row that was changed since; then it is asked again.
   virtual bool undoes_overtaken() { return false; }
 
   // Another URL of the same database. From hold_writes() on, whoever comes through it stops before it writes a row of
