@@ -156,19 +156,19 @@ void Engine::Async::work() {
     switch (turn_++ % 4) {
       case 0:
         if (!releases_.empty()) {
-          const auto batch = next_releases(releases_);
+          auto batch = next_releases(releases_);
           guard.unlock();
-          give_back(batch);
+          give_back(std::move(batch));
           guard.lock();
         }
         break;
       case 1:
         // Rows that are locked take one thread, and the time of no other.
         if (!finishing_ && !unfinished_.empty() && unfinished_.front().again <= BootClock::now()) {
-          const auto batch = next_releases(unfinished_);
+          auto batch = next_releases(unfinished_);
           finishing_ = true;
           guard.unlock();
-          give_back(batch);
+          give_back(std::move(batch));
           guard.lock();
           finishing_ = false;
           work_.notify_all();
@@ -184,11 +184,12 @@ void Engine::Async::work() {
         break;
       default:
         if (!ready_.empty()) {
-          const auto one = ready_.front();
+          auto one = ready_.front();
           aside_.splice(aside_.end(), ready_, one->place);
           one->state = Acquire::State::running;
           guard.unlock();
           step(one);
+          one = nullptr;
           guard.lock();
         }
     }

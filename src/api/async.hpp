@@ -205,7 +205,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void release_rest() noexcept;
   void release_at_last(Release& one) noexcept;
   void step(const AcquirePtr& acquire) noexcept EXCLUDES(mutex_);
-  void give_back(const std::vector<ReleasePtr>& batch) noexcept EXCLUDES(mutex_);
+  void give_back(std::vector<ReleasePtr> batch) noexcept EXCLUDES(mutex_);
   Wake wake_of(const AcquirePtr& acquire);
   Result<Lock> result_of(Acquire& acquire, const engine::Acquired& acquired) const;
   void left() noexcept;

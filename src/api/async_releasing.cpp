@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace dlock {
 inline namespace v0 {
@@ -67,7 +69,7 @@ void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<v
 
 // None of them takes time of the others: who could not be freed is asked for again with all the rest, and when its own
 // time is over it is left to the renewer.
-void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
+void Engine::Async::give_back(std::vector<ReleasePtr> batch) noexcept {
   Instant ends_by;
   bool silent = false;
   {
@@ -84,6 +86,7 @@ void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
     return std::chrono::floor<Duration>(std::max(std::min(deadline, ends_by), now) - now);
   };
   std::vector<ReleasePtr> asked;
+  std::optional<bool> heard;  // whether there was an answer; empty: nobody was asked
   try {
     std::vector<engine::ReleaseRequest> requests;
     requests.reserve(batch.size());
@@ -98,17 +101,20 @@ void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
     }
     if (!requests.empty()) {
       const auto given = core_->free_together(requests, timeout);
-      silent = false;
       for (std::size_t i = 0; i < given.size(); ++i) {
-        asked[i]->asked = true;
+        // What has to go alone was not asked for yet.
+        asked[i]->asked = given[i].end || given[i].locked;
         if (given[i].end) asked[i]->held->is_released(*given[i].end);
         else if (given[i].locked) asked[i]->request.unanswered = given[i].unanswered;
         else asked[i]->finish = given[i].finish;
-        silent = silent || given[i].silent;
+        if (asked[i]->asked) heard = heard.value_or(true) && !given[i].silent;
       }
     }
   } catch (const std::exception&) {  // out of memory, whether before or after it was sent
-    for (const auto one : asked) one->request.unanswered = true;
+    for (const auto one : asked) {
+      one->asked = true;
+      one->request.unanswered = true;
+    }
   }
   for (const auto one : batch) {
     if (one->held->released() || std::ranges::find(asked, one) != asked.end()) continue;
@@ -116,22 +122,32 @@ void Engine::Async::give_back(const std::vector<ReleasePtr>& batch) noexcept {
       const auto time = time_of(*one);
       one->held->is_released(one->finish ? one->finish(time) : one->held->core->free(one->request, time));
     } catch (const std::exception&) {  // out of memory: once more
+      one->finish = nullptr;
       one->request.unanswered = true;
     }
   }
-  Releases done;
   {
     const MutexLock guard(mutex_, acquires_mutex);
-    silent_ = silent;
-    for (const auto one : batch) {
+    if (heard) silent_ = !*heard;
+    std::erase_if(batch, [&](ReleasePtr one) REQUIRES(mutex_) {
+      if (one->held->released()) return false;
       const bool alone = one->finish && std::ranges::find(asked, one) != asked.end();  // as is known since just now
-      if (!one->held->released() && !alone) one->again = later(BootClock::now(), pause_of_vain);
-      auto& to = one->held->released() ? done : alone ? releases_ : unfinished_;
+      if (!alone) one->again = later(BootClock::now(), pause_of_vain);
+      auto& to = alone ? releases_ : unfinished_;
       to.splice(to.end(), giving_back_, one);
-    }
-    if (done.size() < batch.size()) work_.notify_all();
+      work_.notify_all();
+      return true;
+    });
   }
-  for (auto& one : done) deliver(std::move(one.handler), one.held->what_became());
+  // One after another: what is not told yet the engine's end tells.
+  for (const auto one : batch) {
+    Releases told;
+    {
+      const MutexLock guard(mutex_, acquires_mutex);
+      told.splice(told.end(), giving_back_, one);
+    }
+    deliver(std::move(told.front().handler), told.front().held->what_became());
+  }
 }
 
 // What there was no time for is left to the renewer, or to the leases. Of what a thread still has it is told here, and
@@ -146,13 +162,17 @@ void Engine::Async::release_rest() noexcept {
   for (auto& one : rest) release_at_last(one);
   for (bool all_told = planted("late_release_tells"); !all_told;) {
     std::function<void(Released)> handler;
+    auto became = Released::unconfirmed;
     {
       const MutexLock guard(mutex_, acquires_mutex);
       const auto one = std::ranges::find_if(giving_back_, [](const Release& each) { return bool(each.handler); });
       all_told = one == giving_back_.end();
-      if (!all_told) handler.swap(one->handler);
+      if (!all_told) {
+        handler.swap(one->handler);
+        if (one->held->released()) became = one->held->what_became();
+      }
     }
-    deliver(std::move(handler), Released::unconfirmed);
+    deliver(std::move(handler), became);
   }
 }
 

@@ -146,20 +146,23 @@ std::vector<Releaser::Given> Releaser::free_together(std::span<const ReleaseRequ
     sent.push_back(std::move(each));
   }
   std::vector<std::optional<bool>> answers(keys.size());
-  bool silent = false;
+  bool silent = false, may_pass = true;
   try {
     const Deadline deadline = std::min(later(BootClock::now(), timeout), context_.soon());
     if (keys.size() == 1) answers.front() = context_.table->release(keys.front(), deadline);
     else answers = context_.table->release_together(keys, deadline);
-  } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
+  } catch (const Failure& failure) {
     for (auto& each : sent) each.first.unanswered.add(failure);
-    silent = failure.cause() != Cause::locked;
+    const auto cause = failure.cause();
+    silent = cause == Cause::timed_out || cause == Cause::disconnected || cause == Cause::refused;
+    may_pass = is_transient(cause);
+    if (may_pass && cause != Cause::locked) context_.events->emit_retry(failure);
   }
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const auto& [one, place] = sent[i];
     if (!answers[i]) {
-      alone(one, place);
-      ends[place].locked = true;
+      alone(one, place);  // which tells what is wrong if it still is
+      ends[place].locked = may_pass;
       ends[place].silent = silent;
       ends[place].unanswered = one.unanswered;
       continue;

@@ -35,7 +35,7 @@ class Releaser {
   struct Given {
     std::optional<Released> end{};
     std::function<Released(Duration)> finish{};
-    bool locked = false;  // its row could not be had: to finish may take all of its time
+    bool locked = false;  // its row could not be had, which may pass: to finish may take all of its time
     bool silent = false;  // nor was there an answer, so that nothing is known of its row
     Doubt unanswered{};   // for who asks again for all of them instead
   };
