@@ -19,8 +19,8 @@ list(REMOVE_ITEM pages docs/files.md)  # that is about the sources
 foreach(page IN ITEMS README.md LISTS pages)
   # Links to headers lead to the installed ones; what is not installed is named without a link.
   cmake_path(GET page PARENT_PATH folder)
-  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY / OUTPUT_VARIABLE headers)
-  cmake_path(ABSOLUTE_PATH DLOCK_INSTALL_DOCDIR BASE_DIRECTORY / OUTPUT_VARIABLE place)
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE headers)
+  cmake_path(ABSOLUTE_PATH DLOCK_INSTALL_DOCDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE place)
   file(RELATIVE_PATH headers ${place}/${folder} ${headers})
   file(READ ${PROJECT_SOURCE_DIR}/${page} text)
   string(REGEX REPLACE "\\]\\((\\.\\./)?include/" "](${headers}/" text "${text}")

@@ -55,6 +55,7 @@ fetch() {
   chmod a+rx "$dir"  # for the server's user
   if [[ ! -x $dir/$name ]]; then
     command -v apt-get >/dev/null || die "this is no Debian system"
+    rm -rf "$dir/apt" "$dir/root"
     configure
     export APT_CONFIG=$dir/apt.conf
     apt-get -qq update

@@ -354,6 +354,20 @@ TEST_CASE(
   CHECK(std::distance(begin(files), end(files)) == 2);
 }
 
+TEST_CASE("who has opened the status file before a run reads there what became of it") {
+  Database database;
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/status.json";
+  std::ofstream{path};
+  std::ifstream opened(path);
+  CHECK(dlock_tool(database.url(), {"run", "--status-file", path, "job", "--", "true"}).code == 0);
+  std::string line;
+  std::getline(opened, line);
+  REQUIRE(!line.empty());
+  CHECK(Json::parse(line)["outcome"] == "done");
+  CHECK(json_in(path)["outcome"] == "done");
+}
+
 TEST_CASE("a report to standard output comes after what is there, also in a file") {
   Database database;
   const TemporaryFolder folder;

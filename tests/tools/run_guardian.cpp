@@ -197,6 +197,43 @@ TEST_CASE("a run that cannot look who is left, since it has no descriptor, keeps
   CHECK(database.admin().held() == 0);
 }
 
+TEST_CASE("a /proc that does not show everybody keeps no lock for a command that is dead") {
+  if (Child({"/bin/sh", "-c", "exec unshare -mpf mount -t proc -o hidepid=1 proc /proc"}).wait() != 0) {
+    MESSAGE("/proc cannot be mounted here");
+    return;
+  }
+  Database database;
+  // Whoever has less rights than another process must not read it.
+  Child child(
+      {"/bin/sh", "-c",
+       "exec unshare -mpf --kill-child sh -c 'mount -t proc -o hidepid=1 proc /proc; sleep 300 & "
+       "exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" run job -- sh -c \"echo ready; exec sleep 300\"' "
+       "\"$0\" 2>&1",
+       path::tool("dlock")},
+      {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  REQUIRE(child.line() == "ready");
+  ::kill(children_of(child.pid()).front(), SIGTERM);
+  const bool ended = eventually([&] { return !child.running(); });
+  CHECK(ended);
+  if (!ended) child.signal(SIGKILL);
+  CHECK(child.wait() == 128 + SIGTERM);
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("what a shell has started before it became a run is not ended with the run") {
+  Database database;
+  Child child({"/bin/bash", "-c",
+               "exec > >(sed -u 's/^/log: /') 2>&1; exec \"$0\" run --max-runtime \"$1\" -k 200ms job -- "
+               "sh -c 'echo said; exec sleep 300'",
+               path::tool("dlock"), words(1s * slowness())},
+              {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  CHECK(child.line() == "log: said");
+  const auto last = child.line();
+  REQUIRE(last);
+  CHECK_MESSAGE(last->find("--max-runtime") != std::string::npos, *last);
+  CHECK(child.wait() == 124);
+}
+
 TEST_CASE("with a /proc of another pid namespace a run waits for its group, and ends it, all the same") {
   if (Child({"/bin/sh", "-c", "exec unshare -rpf true"}).wait() != 0) {
     MESSAGE("pid namespaces cannot be had here");

@@ -36,7 +36,7 @@ StatusFile::StatusFile(const std::string& path)
   if (descriptor_ < 0)
     throw UsageError(fmt::format("--status-file {} cannot be written: {}", in_quotes(path), std::strerror(errno)));
   struct stat file {};
-  if (::fstat(descriptor_, &file) != 0 || !S_ISREG(file.st_mode)) return;
+  if (::fstat(descriptor_, &file) != 0) return;
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat other {};
     if (::fstat(stream, &other) != 0 || !same(file, other)) continue;
@@ -45,8 +45,10 @@ StatusFile::StatusFile(const std::string& path)
       ::close(descriptor_);
       descriptor_ = as_it_is;
     }
+    of_console_ = true;
     return;
   }
+  if (!S_ISREG(file.st_mode)) return;
   regular_ = true;
   static_cast<void>(::ftruncate(descriptor_, 0));
 }
@@ -70,6 +72,8 @@ bool StatusFile::replace(const std::string& text) const {
               ::fchmod(descriptor, file.st_mode & 07777) == 0 && write_all(descriptor, text);
   done = ::close(descriptor) == 0 && done && ::rename(beside.c_str(), path_.c_str()) == 0;
   if (!done) ::unlink(beside.c_str());
+  // Who has opened it before reads there what it became.
+  if (done && ::fstat(descriptor_, &file) == 0 && file.st_nlink == 0) static_cast<void>(write_in_place(text));
   return done;
 }
 
@@ -95,6 +99,7 @@ void StatusFile::write(const Report& report, Console& console) {
   if (report.tokens.size() == 1) json["token"] = number(report.tokens.front().second);
   for (const auto& [name, token] : report.tokens) json["tokens"][name] = number(token);
   const auto text = json.text_in_order() + "\n";
+  if (of_console_) console.wait_until_written();
   if (!replace(text) && !write_in_place(text))
     console.warning(fmt::format("--status-file {} could not be written", in_quotes(path_)));
 }

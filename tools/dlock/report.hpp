@@ -47,7 +47,7 @@ class StatusFile {
 
   std::string path_;
   int descriptor_ = -1;
-  bool regular_ = false, written_ = false;
+  bool regular_ = false, of_console_ = false, written_ = false;
 };
 
 }  // namespace dlock::tools::run

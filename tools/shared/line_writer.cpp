@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -42,7 +43,7 @@ LineWriter::~LineWriter() {
 void LineWriter::add(std::string line) {
   {
     const std::lock_guard lock(mutex_);
-    if (lines_.size() >= most_lines) return;
+    if (lines_.size() >= most_lines) lines_.erase(std::next(lines_.begin()));  // the first one may be under way
     lines_.push_back(std::move(line));
   }
   changed_.notify_all();

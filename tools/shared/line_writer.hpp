@@ -2,7 +2,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -19,7 +19,7 @@ class LineWriter {
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  // Returns at once. What nobody reads for long is not kept without end: the lines that are too many are left out.
+  // Returns at once. What nobody reads for long is not kept without end: the oldest of too many are left out.
   void add(std::string line);
   // Waits until all that was added is written.
   void wait_until_written();
@@ -31,7 +31,7 @@ class LineWriter {
   const int descriptor_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> lines_;  // the first of them may be under way
+  std::list<std::string> lines_;  // the first of them may be under way
   bool ending_ = false;
   std::thread thread_;
 };
