@@ -204,13 +204,13 @@ TEST_CASE("a /proc that does not show everybody keeps no lock for a command that
   }
   Database database;
   // Whoever has less rights than another process must not read it.
-  Child child(
-      {"/bin/sh", "-c",
-       "exec unshare -mpf --kill-child sh -c 'mount -t proc -o hidepid=1 proc /proc; sleep 300 & "
-       "exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" run job -- sh -c \"echo ready; exec sleep 300\"' "
-       "\"$0\" 2>&1",
-       path::tool("dlock")},
-      {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  Child child({"/bin/sh", "-c",
+               "exec unshare -mpf --kill-child sh -c 'mount -t proc -o hidepid=1 proc /proc; sleep 300 & "
+               "exec setpriv --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all \"$0\" run job -- sh -c "
+               "\"echo ready; exec sleep 300\"' "
+               "\"$0\" 2>&1",
+               path::tool("dlock")},
+              {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   REQUIRE(child.line() == "ready");
   ::kill(children_of(child.pid()).front(), SIGTERM);
   const bool ended = eventually([&] { return !child.running(); });
@@ -223,7 +223,8 @@ TEST_CASE("a /proc that does not show everybody keeps no lock for a command that
 TEST_CASE("what a shell has started before it became a run is not ended with the run") {
   Database database;
   Child child({"/bin/bash", "-c",
-               "exec > >(sed -u 's/^/log: /') 2>&1; exec \"$0\" run --max-runtime \"$1\" -k 200ms job -- "
+               "exec > >(sleep \"$1\"; sleep 1; sed -u 's/^/log: /') 2>&1; exec \"$0\" run --max-runtime \"$1\" -k "
+               "200ms job -- "
                "sh -c 'echo said; exec sleep 300'",
                path::tool("dlock"), words(1s * slowness())},
               {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});

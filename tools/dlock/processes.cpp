@@ -27,8 +27,8 @@ namespace dlock::tools::run {
 namespace {
 
 constexpr int look_again_ms = 2, look_seldom_ms = 100;
-// How often the list is read for one answer; and how many attempts in a row may bring nothing, or no answer, before that
-// is taken for the end.
+// How often the list is read for one answer; and how many attempts in a row may bring nothing, or no answer, before
+// that is taken for the end.
 constexpr int most_rounds = 20, most_attempts = 100, most_in_doubt = 14;
 // Who cannot be looked for is believed to live for so long.
 constexpr Duration longest_doubt = std::chrono::seconds{5};
