@@ -222,11 +222,12 @@ TEST_CASE("a /proc that does not show everybody keeps no lock for a command that
 
 TEST_CASE("what a shell has started before it became a run is not ended with the run") {
   Database database;
+  const auto longest = std::chrono::seconds{1} * slowness();
   Child child({"/bin/bash", "-c",
-               "exec > >(sleep \"$1\"; sleep 1; sed -u 's/^/log: /') 2>&1; exec \"$0\" run --max-runtime \"$1\" -k "
-               "200ms job -- "
+               "exec > >(sleep \"$2\"; sed -u 's/^/log: /') 2>&1; exec \"$0\" run --max-runtime \"$1\" -k 200ms job -- "
                "sh -c 'echo said; exec sleep 300'",
-               path::tool("dlock"), words(1s * slowness())},
+               path::tool("dlock"), words(longest),
+               std::to_string(std::chrono::ceil<std::chrono::seconds>(longest).count() + 1)},
               {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   CHECK(child.line() == "log: said");
   const auto last = child.line();
