@@ -16,6 +16,13 @@
 
 namespace dlock {
 inline namespace v0 {
+namespace {
+
+// What a thread is about to tell at the engine's end is waited for so long at least.
+constexpr Duration time_to_tell = std::chrono::milliseconds{500};
+
+}  // namespace
+
 Engine::Async::Async(std::shared_ptr<Core> core)
     : core_(std::move(core)),
       handlers_(std::make_shared<api::Handlers>(core_->options().executor)),
@@ -262,6 +269,12 @@ void Engine::Async::end(Instant until) noexcept {
   }
   for (auto& thread : threads_) thread.finish();
   release_rest();
+  {
+    UniqueMutexLock guard(mutex_, acquires_mutex);
+    const int own = is_own_thread() ? 1 : 0;
+    all_left_.wait_until(guard, countable(std::max(until, later(BootClock::now(), time_to_tell))),
+                         [&]() REQUIRES(mutex_) { return telling_ <= own; });
+  }
   handlers_->finish_soon(until);
 }
 

@@ -228,6 +228,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   Releases releases_ GUARDED_BY(mutex_);                 // to be asked for
   Releases unfinished_ GUARDED_BY(mutex_);               // that were in vain, and are asked for again
   Releases giving_back_ GUARDED_BY(mutex_);              // some thread's
+  int telling_ GUARDED_BY(mutex_) = 0;                   // threads that tell of a release just now
   bool finishing_ GUARDED_BY(mutex_) = false;            // a thread has some that were in vain
   bool silent_ GUARDED_BY(mutex_) = false;               // the last statement of releases got no answer
   std::unordered_map<Id, AcquirePtr> acquires_ GUARDED_BY(mutex_);

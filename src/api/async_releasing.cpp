@@ -145,8 +145,12 @@ void Engine::Async::give_back(std::vector<ReleasePtr> batch) noexcept {
     {
       const MutexLock guard(mutex_, acquires_mutex);
       told.splice(told.end(), giving_back_, one);
+      ++telling_;
     }
     deliver(std::move(told.front().handler), told.front().held->what_became());
+    const MutexLock guard(mutex_, acquires_mutex);
+    --telling_;
+    all_left_.notify_all();
   }
 }
 
