@@ -157,25 +157,23 @@ void Engine::Async::give_back(std::vector<ReleasePtr> batch) noexcept {
 // What there was no time for is left to the renewer, or to the leases. Of what a thread still has it is told here, and
 // the thread finds nobody to tell.
 void Engine::Async::release_rest() noexcept {
-  Releases rest;
-  {
-    const MutexLock guard(mutex_, acquires_mutex);
-    rest.splice(rest.end(), releases_);
-    rest.splice(rest.end(), unfinished_);
-  }
-  for (auto& one : rest) release_at_last(one);
-  for (bool all_told = planted("late_release_tells"); !all_told;) {
+  for (;;) {
+    Releases rest;
     std::function<void(Released)> handler;
     auto became = Released::unconfirmed;
     {
       const MutexLock guard(mutex_, acquires_mutex);
+      // In one look: a thread puts back what it had in vain.
+      rest.splice(rest.end(), releases_);
+      rest.splice(rest.end(), unfinished_);
       const auto one = std::ranges::find_if(giving_back_, [](const Release& each) { return bool(each.handler); });
-      all_told = one == giving_back_.end();
-      if (!all_told) {
+      if (one != giving_back_.end() && !planted("late_release_tells")) {
         handler.swap(one->handler);
         if (one->held->released()) became = one->held->what_became();
       }
     }
+    if (rest.empty() && !handler) return;
+    for (auto& one : rest) release_at_last(one);
     deliver(std::move(handler), became);
   }
 }
