@@ -147,34 +147,36 @@ TEST_CASE("an asynchronous release of a row that was locked does not wait for th
 }
 
 TEST_CASE("the end of the engine tells of releases that hang, and the executor is not called after it") {
-  ServerDatabase database;
-  Proxy proxy(database.server());
-  std::atomic<int> told = 0, late_calls = 0;
-  std::atomic<bool> over = false;
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
   };
-  const auto before = threads();
-  {
-    EngineOptions options{.reentrance = Reentrance::none,
-                          .timeouts = {.request = 500ms * slowness(), .release = 20s * slowness()}};
-    options.executor = [&](const std::function<void()>& handler) {
-      if (over) ++late_calls;
-      handler();
-    };
-    Engine engine(database.server().url_at(proxy.address()), options);
-    std::vector<Lock> locks;
-    for (int i = 0; i < 10; ++i) locks.push_back(engine.lock("job/" + std::to_string(i)));
-    proxy.black_hole();
-    for (auto& lock : locks) engine.async_release(std::move(lock), [&](Released) { ++told; });
+  for (int round = 0; round < 5; ++round) {  // a last statement may end just before the engine, or just after it
+    ServerDatabase database;
+    Proxy proxy(database.server());
+    std::atomic<int> told = 0, late_calls = 0;
+    std::atomic<bool> over = false;
+    const auto before = threads();
+    {
+      EngineOptions options{.reentrance = Reentrance::none,
+                            .timeouts = {.request = 500ms * slowness(), .release = 20s * slowness()}};
+      options.executor = [&](const std::function<void()>& handler) {
+        if (over) ++late_calls;
+        handler();
+      };
+      Engine engine(database.server().url_at(proxy.address()), options);
+      std::vector<Lock> locks;
+      for (int i = 0; i < 10; ++i) locks.push_back(engine.lock("job/" + std::to_string(i)));
+      proxy.black_hole();
+      for (auto& lock : locks) engine.async_release(std::move(lock), [&](Released) { ++told; });
+    }
+    over = true;
+    CHECK(told.load() == 10);
+    proxy.cut();
+    proxy.pass();
+    CHECK(eventually([&] { return threads() <= before; }));
+    CHECK(late_calls.load() == 0);
+    for (int i = 0; i < 10; ++i) database->admin().expire("job/" + std::to_string(i));  // what nobody could give back
   }
-  over = true;
-  CHECK(told == 10);
-  proxy.cut();
-  proxy.pass();
-  CHECK(eventually([&] { return threads() <= before; }));
-  CHECK(late_calls == 0);
-  for (int i = 0; i < 10; ++i) database->admin().expire("job/" + std::to_string(i));  // what nobody could give back
 }
 
 TEST_CASE("a stop answers an asynchronous call while its statement hangs, and what that was granted is given back") {
