@@ -224,7 +224,7 @@ TEST_CASE(
         if (!again && there == There::itself) continue;
         INFO(way.name << ", asked again: " << again << ", who is there: " << static_cast<int>(there));
         // Who asks again needs time for both trips within one call, on a crowded machine as well.
-        Shaky shaky(way, (again ? 1s : 400ms) * slowness());
+        Shaky shaky(way, (again ? 2s : 400ms) * slowness());
         if (again) {
           shaky.proxy.hold_next_request();
           CHECK(way.make(shaky.lock));
