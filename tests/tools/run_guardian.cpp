@@ -8,7 +8,10 @@
 #include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -49,6 +52,28 @@ void stop_after_renewal(Database& database, const Run& run) {
   REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));
   ::kill(run.child.pid(), SIGSTOP);
   REQUIRE(eventually([&] { return stopped(run.child.pid()); }));
+}
+
+struct Descriptor {
+  explicit Descriptor(int its_number) : number(its_number) {}
+  ~Descriptor() { ::close(number); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int number;
+};
+
+// The pipe that a guardian only writes to, and never waits for.
+std::string reports_of(pid_t guardian) {
+  const auto folder = "/proc/" + std::to_string(guardian);
+  for (const auto& one : std::filesystem::directory_iterator(folder + "/fd")) {
+    std::ifstream info(folder + "/fdinfo/" + one.path().filename().string());
+    std::string word;
+    while (info >> word && word != "flags:") {}
+    int flags = 0;
+    info >> std::oct >> flags;
+    if ((flags & O_ACCMODE) == O_WRONLY && (flags & O_NONBLOCK) != 0) return one.path().string();
+  }
+  return {};
 }
 
 }  // namespace
@@ -136,6 +161,37 @@ TEST_CASE("a guardian that alone is stopped is continued, and tells how the comm
   run.child.tell("go");
   if (!eventually([&] { return !run.child.running(); })) run.child.signal(SIGKILL);
   CHECK(run.child.wait() == 3);
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("a run that is stopped while its command is stopped thousands of times learns how that has ended") {
+  Database database;
+  Run run(database, "echo $$; exec sleep 600", 60s * slowness());
+  ::kill(run.child.pid(), SIGSTOP);
+  REQUIRE(eventually([&] { return stopped(run.child.pid()); }));
+  const Descriptor reports(::open(reports_of(run.guardian).c_str(), O_WRONLY | O_NONBLOCK));
+  REQUIRE(reports.number >= 0);
+  int unread = 0, before = -1, in_vain = 0;
+  REQUIRE(eventually([&] {
+    for (int i = 0; i < 100 && in_vain < 20; ++i) {
+      ::kill(run.command, SIGSTOP);
+      while (!stopped(run.command)) std::this_thread::yield();
+      std::this_thread::sleep_for(100us);  // for the guardian to see it; what it does not see is another one's turn
+      ::kill(run.command, SIGCONT);
+      while (stopped(run.command)) std::this_thread::yield();
+      REQUIRE(::ioctl(reports.number, FIONREAD, &unread) == 0);
+      in_vain = unread > before ? 0 : in_vain + 1;
+      before = unread;
+    }
+    return in_vain >= 20 && unread > 1000;
+  }));
+  ::kill(run.command, SIGKILL);
+  REQUIRE(eventually([&] { return state_of(run.command) == 'Z'; }));
+  ::kill(run.child.pid(), SIGCONT);
+  const bool ended = eventually([&] { return !run.child.running(); });
+  CHECK(ended);
+  if (!ended) run.child.signal(SIGKILL);
+  CHECK(run.child.wait() == 128 + SIGKILL);
   CHECK(database.admin().held() == 0);
 }
 

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
 
 namespace dlock::tools::run {
@@ -149,12 +150,19 @@ class Guardian {
     send(report);
   }
 
-  void send(const ChildReport& report) { static_cast<void>(::write(reports_, &report, sizeof report)); }
+  // The pipe is full where a run that is stopped has not read of thousands of stops: of the next one it need not hear.
+  void send(const ChildReport& report) {
+    const bool sent = ::write(reports_, &report, sizeof report) == static_cast<ssize_t>(sizeof report);
+    unsent_.reset();
+    if (!sent && errno == EAGAIN && report.kind == ChildReport::Kind::ended) unsent_ = report;
+  }
 
   void wait() {
     ring_at(timer_, killed_ ? Duration::max() : deadline_);
-    std::array<pollfd, 3> sources{pollfd{orders_, POLLIN, 0}, pollfd{timer_, POLLIN, 0}, pollfd{signals_, POLLIN, 0}};
+    std::array<pollfd, 4> sources{pollfd{orders_, POLLIN, 0}, pollfd{timer_, POLLIN, 0}, pollfd{signals_, POLLIN, 0},
+                                  pollfd{unsent_ ? reports_ : -1, POLLOUT, 0}};
     ::poll(sources.data(), sources.size(), -1);
+    if (const auto report = unsent_) send(*report);
     signalfd_siginfo signal{};
     while (::read(signals_, &signal, sizeof signal) > 0) {}
   }
@@ -165,6 +173,7 @@ class Guardian {
   Launched child_;
   Duration deadline_{};
   bool abandoned_ = false, killed_ = false, ended_ = false;
+  std::optional<ChildReport> unsent_;  // the last one
 };
 
 }  // namespace

@@ -79,7 +79,9 @@ bool StatusFile::replace(const std::string& text) const {
 
 bool StatusFile::write_in_place(const std::string& text) const {
   if (regular_ && (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0)) return false;
-  return write_all(descriptor_, text);
+  if (write_all(descriptor_, text)) return true;
+  if (regular_) static_cast<void>(::ftruncate(descriptor_, 0));  // a part of it is of no use
+  return false;
 }
 
 void StatusFile::write(const Report& report, Console& console) {

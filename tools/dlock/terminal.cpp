@@ -20,12 +20,15 @@ Terminal::~Terminal() {
 }
 
 bool Terminal::to_be_given() const noexcept {
-  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+  const auto own = ::getpgrp();  // 0: one of another pid namespace, and nothing could be given back to it
+  return descriptor_ >= 0 && own > 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == own;
 }
 
 bool Terminal::is_ours() const noexcept { return is_of(::getpgrp()); }
 
-bool Terminal::is_of(pid_t group) const noexcept { return descriptor_ >= 0 && ::tcgetpgrp(descriptor_) == group; }
+bool Terminal::is_of(pid_t group) const noexcept {
+  return descriptor_ >= 0 && group > 0 && ::tcgetpgrp(descriptor_) == group;
+}
 
 void Terminal::give(pid_t group) const noexcept {
   if (descriptor_ >= 0) ::tcsetpgrp(descriptor_, group);
