@@ -174,6 +174,7 @@ struct Traits {
   Duration smallest_margin;  // the least margin of trust that the resolution of the database's clock allows
   RemovalPace removal_pace;
   IdentifierLimit identifier_limit{};
+  bool heard_by_holder = false;  // a release is heard only by who knows which engine has the name
 };
 
 // A database. One constant object per folder; nothing outside the folder names it.

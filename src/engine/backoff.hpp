@@ -49,17 +49,18 @@ class Backoff {
 class PollingPauses {
  public:
   PollingPauses(Duration first, Duration longest)
-      : longest_(std::min(longest, century)), current_(std::min(first, longest_)) {}
+      : longest_(std::min(longest, century)), first_(std::min(first, longest_)), current_(first_) {}
 
   Duration next() {
     const auto pause = jittered(current_);
     current_ = std::min(longest_, current_ + current_ / 2);
     return pause;
   }
+  void begin_anew() { current_ = first_; }
 
  private:
   static constexpr Duration century = std::chrono::days{36525};
-  const Duration longest_;
+  const Duration longest_, first_;
   Duration current_;
 };
 

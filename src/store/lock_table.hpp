@@ -240,6 +240,9 @@ class LockTable {
   // How long a request takes to the database and back, at least. 0: nobody knows, or next to nothing.
   virtual Duration round_trip() const noexcept = 0;
 
+  // Whether a release is heard only by who knows which engine has the name.
+  virtual bool heard_by_holder() const noexcept { return false; }
+
   // How busy its connections are, and how many requests have shared a statement. Asks nobody.
   virtual Traffic traffic() const { return {}; }
 };

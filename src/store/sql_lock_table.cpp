@@ -299,6 +299,7 @@ class SqlLockTable final : public LockTable {
   Duration smallest_margin() const noexcept override { return dialect_.traits().smallest_margin; }
   Duration answer_time() const noexcept override { return pool_.answer_time(lock_wait_); }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }
+  bool heard_by_holder() const noexcept override { return dialect_.traits().heard_by_holder; }
   Traffic traffic() const override { return combining_->traffic(); }
 
  private:

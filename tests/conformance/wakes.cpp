@@ -77,6 +77,24 @@ TEST_CASE("threads of one engine wake each other, one after the other") {
   CHECK(time.elapsed() < 30s * slowness());
 }
 
+TEST_CASE("those who wait in line in two engines wake each other, whoever has let go") {
+  Database database;
+  const Duration between_looks = 30s * std::min(slowness(), 6);
+  auto options = looking_every(between_looks);
+  options.fairness = Fairness::fifo;
+  auto one = database.engine(options), other = database.engine(options);
+  auto lock = one.try_lock("job");
+  REQUIRE(lock);
+  std::vector<std::future<bool>> waits;
+  for (int i = 0; i < 6; ++i)
+    for (auto* engine : {&one, &other}) waits.push_back(waiting(*engine));
+  REQUIRE(eventually([&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 12; }));
+  const Stopwatch time;
+  lock->release();
+  for (auto& wait : waits) CHECK(wait.get());
+  CHECK(time.elapsed() < between_looks / 2);
+}
+
 TEST_CASE("from a release to the next holder it takes milliseconds, in a process and between two") {
   Database database;
   const Duration between_looks = 10s * std::min(slowness(), 6);

@@ -55,7 +55,8 @@ constexpr IdentifierLimit longest_name{64, 192};
 class ServerDialect final : public Dialect {
  public:
   ServerDialect()
-      : Dialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name}, embedded_texts()) {}
+      : Dialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name, true},
+                embedded_texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

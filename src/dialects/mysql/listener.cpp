@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace dlock::dialects::mysql {
 namespace {
@@ -27,6 +28,8 @@ constexpr std::chrono::seconds longest_silence{10};
 // A lock that is free is had in less, or in a few round trips.
 constexpr BootClock::duration longest_answer = std::chrono::milliseconds{200};
 constexpr int longest_answer_in_trips = 3;
+// Before it is looked whether an engine that has never notified has, and the first time was missed.
+constexpr BootClock::duration shortest_pause = std::chrono::milliseconds{20}, longest_pause = std::chrono::seconds{1};
 constexpr std::size_t most_remembered = 100;
 
 class NamedLockListener final : public Listener {
@@ -172,7 +175,8 @@ Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadl
       if (engine_of(one.holder) == notifier) heard.names.push_back({one.name, {}});
     return heard;
   };
-  auto ask_again = Instant::min();  // an engine without a signal may get one
+  auto ask_again = Instant::min();  // an engine without a signal gets one when it first notifies
+  auto pause = shortest_pause;
   for (;;) {
     if (!asked_ && !engine.empty() && BootClock::now() >= ask_again) ask(engine);
     if (!asked_) {
@@ -184,7 +188,8 @@ Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadl
     while (asked_) {
       const bool waited = blocked(*asked_);
       if (const auto shown = proceed()) {
-        if (shown->free && !shown->now) ask_again = later(BootClock::now(), std::chrono::seconds{at_once_s});
+        if (shown->free && !shown->now)
+          ask_again = later(BootClock::now(), std::exchange(pause, std::min(2 * pause, longest_pause)));
         // Who was told that this engine is heard, and was not, must look.
         const bool told = remember(*shown) || (shown->free && waited);
         if (!told) break;

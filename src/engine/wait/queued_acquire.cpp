@@ -18,6 +18,7 @@ namespace {
 constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
 constexpr Duration turn_of_others = std::chrono::milliseconds{20};
+constexpr Duration shortest_turn = std::chrono::milliseconds{5};
 constexpr Duration longest_leave_taking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
@@ -40,7 +41,8 @@ QueuedAcquire::QueuedAcquire(const AcquireParts& its_parts, GrantRequest& reques
       wait_request_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
                                                   std::string(request.actor.view()), request.job, request.called)),
       in_turn_(request.fairness == Fairness::fifo),
-      polling_(context_.within(context_.options.polling.first, 1), context_.options.polling.longest) {
+      polling_(context_.within(context_.options.polling.first, 1), context_.options.polling.longest),
+      pauses_of_turn_(context_.within(shortest_turn, 1), context_.options.polling.longest) {
   wait_request_->by_job = request.by_job;
   wait_request_->mode = asked_for();
 }
@@ -297,7 +299,13 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
       break;
     }
   }
-  if (context_.queues->saw(waiter_, availability.holder)) context_.notifier.attend();
+  // What is released in this process is heard of without listening.
+  const bool own = !status.unheard && availability.holder.starts_with(context_.engine_id);
+  if (context_.queues->saw(waiter_, own ? "" : availability.holder)) context_.notifier.attend();
+  // Who comes first takes it in a moment, and only who sees that can hear of the release.
+  const bool unheard = context_.table->heard_by_holder() && availability.queued && availability.holder.empty();
+  if (!unheard || planted("turn_not_looked_for")) pauses_of_turn_.begin_anew();
+  else until_ = std::min(until_, later(BootClock::now(), pauses_of_turn_.next()));
   if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
   if (availability.wanted_for > mark_renewed_at)
     until_ = std::min(until_, later(BootClock::now(), until_marked_anew(context_, availability.wanted_for)));

@@ -74,7 +74,7 @@ class QueuedAcquire {
   const Patience& patience_;
   const std::shared_ptr<WaitRequest> wait_request_;
   const bool in_turn_;
-  PollingPauses polling_;
+  PollingPauses polling_, pauses_of_turn_;
   const Instant begun_ = BootClock::now();
   std::function<void()> news_{};
   bool attended_ = false;
