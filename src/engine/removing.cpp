@@ -90,6 +90,7 @@ bool Remover::force_release(const Name& name, Token seen, std::string_view reaso
     throw;
   }
   if (lingering) lingering_.let_go(*lingering, context_.soon());
+  if ((moved || doubt) && !planted("force_wakes_nobody")) context_.queues->wake_head(name.text());
   if (moved || !doubt) return moved;
   const auto row = inspector_.inspect(name);  // an attempt without an answer may have done it
   return row && row->last_run && row->last_run->outcome == Outcome::forced && number(row->token) == number(seen) + 1;

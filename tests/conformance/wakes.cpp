@@ -206,6 +206,20 @@ TEST_CASE("who waits behind a lock of its own engine looks when that is not its 
   CHECK(eventually([&] { return !lock.valid(); }));
 }
 
+TEST_CASE("who waits behind a lock of its own engine wakes when that engine frees it by force") {
+  for (const auto fairness : {Fairness::barging, Fairness::fifo}) {
+    Database database;
+    auto options = looking_every(1h);
+    options.fairness = fairness;
+    auto engine = database.engine(options);
+    auto lock = engine.lock("job", {.lease = 1h, .reentrance = Reentrance::none});
+    auto wait = waiting(engine);
+    REQUIRE(eventually([&] { return engine.stats().waiting["job"] == 1; }));
+    CHECK(engine.force_release("job", lock.token()));
+    CHECK(wait.get());
+  }
+}
+
 TEST_CASE("who waits behind a lock of its own engine that is detached hears of its end wherever it is adopted") {
   Database database;
   auto engine = database.engine(looking_every(1h)), other = database.engine();

@@ -188,7 +188,7 @@ Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadl
     while (asked_) {
       const bool waited = blocked(*asked_);
       if (const auto shown = proceed()) {
-        if (shown->free && !shown->now)
+        if (shown->free && !shown->now && shown->engine == engine)
           ask_again = later(BootClock::now(), std::exchange(pause, std::min(2 * pause, longest_pause)));
         // Who was told that this engine is heard, and was not, must look.
         const bool told = remember(*shown) || (shown->free && waited);

@@ -17,8 +17,7 @@ namespace {
 // A head that has waited for longer is shown to people: it has a row in the waiters' table.
 constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
-constexpr Duration turn_of_others = std::chrono::milliseconds{20};
-constexpr Duration shortest_turn = std::chrono::milliseconds{5};
+constexpr Duration turn_of_others = std::chrono::milliseconds{20}, shortest_turn = std::chrono::milliseconds{5};
 constexpr Duration longest_leave_taking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
@@ -303,7 +302,8 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   const bool own = !status.unheard && availability.holder.starts_with(context_.engine_id);
   if (context_.queues->saw(waiter_, own ? "" : availability.holder)) context_.notifier.attend();
   // Who comes first takes it in a moment, and only who sees that can hear of the release.
-  const bool unheard = context_.table->heard_by_holder() && availability.queued && availability.holder.empty();
+  const bool by_holder = context_.options.listen && context_.table->heard_by_holder();
+  const bool unheard = by_holder && availability.queued && (availability.holder.empty() || availability.shared);
   if (!unheard || planted("turn_not_looked_for")) pauses_of_turn_.begin_anew();
   else until_ = std::min(until_, later(BootClock::now(), pauses_of_turn_.next()));
   if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
