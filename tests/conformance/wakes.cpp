@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <vector>
 
 using namespace dlock;
@@ -21,6 +22,9 @@ EngineOptions looking_every(Duration interval) {
   options.polling.first = options.polling.longest = interval;
   return options;
 }
+
+// Who sleeps looks after 7.5 s all the same, to mark the name anew.
+constexpr auto before_mark_is_renewed = 5s;
 
 // Waits, and lets go at once. Whether it was granted the lock.
 auto waiting(Engine& engine) {
@@ -93,6 +97,29 @@ TEST_CASE("those who wait in line in two engines wake each other, whoever has le
   lock->release();
   for (auto& wait : waits) CHECK(wait.get());
   CHECK(time.elapsed() < between_looks / 2);
+}
+
+TEST_CASE("who waits behind a ticket of another engine hears that one's release, however long it holds the lock") {
+  Database database;
+  const Duration between_looks = 30s * std::min(slowness(), 6);
+  auto options = looking_every(between_looks);
+  options.fairness = Fairness::fifo;
+  auto one = database.engine(options), other = database.engine(options);
+  auto lock = one.try_lock("job");
+  REQUIRE(lock);
+  const auto tickets = [&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter"); };
+  auto first = std::async(std::launch::async, [&] { return other.try_lock_for("job", 4min); });
+  REQUIRE(eventually([&] { return tickets() == 1; }));
+  auto second = waiting(one);
+  REQUIRE(eventually([&] { return tickets() == 2; }));
+  lock->release();
+  auto held = first.get();
+  REQUIRE(held);
+  std::this_thread::sleep_for(1500ms);  // what was listened to before is over by then
+  const Stopwatch time;
+  held->release();
+  CHECK(second.get());
+  CHECK(time.elapsed() < before_mark_is_renewed);
 }
 
 TEST_CASE("from a release to the next holder it takes milliseconds, in a process and between two") {
@@ -215,8 +242,11 @@ TEST_CASE("who waits behind a lock of its own engine wakes when that engine free
     auto lock = engine.lock("job", {.lease = 1h, .reentrance = Reentrance::none});
     auto wait = waiting(engine);
     REQUIRE(eventually([&] { return engine.stats().waiting["job"] == 1; }));
+    std::this_thread::sleep_for(200ms * slowness());  // it sleeps by then; or else it sees the name free
+    const Stopwatch time;
     CHECK(engine.force_release("job", lock.token()));
     CHECK(wait.get());
+    CHECK(time.elapsed() < before_mark_is_renewed);
   }
 }
 
