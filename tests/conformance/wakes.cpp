@@ -35,6 +35,21 @@ bool marked(Database& database) {
   return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0;
 }
 
+// Two engines in which one waits in turn, and looks rarely; the first one holds the lock.
+struct TwoEngines {
+  static inline const Duration between_looks = 30s * std::min(slowness(), 6);
+  static EngineOptions options() {
+    auto options = looking_every(between_looks);
+    options.fairness = Fairness::fifo;
+    return options;
+  }
+  long long tickets() { return database.admin().number("SELECT count(*) FROM resource_lock_waiter"); }
+
+  Database database{};
+  Engine one = database.engine(options()), other = database.engine(options());
+  Lock lock = one.lock("job");
+};
+
 // Where the holder has to notify, it learns with its first release that somebody listens.
 void let_hear(Database& database, Engine& holder) {
   auto eager = database.engine();
@@ -82,40 +97,27 @@ TEST_CASE("threads of one engine wake each other, one after the other") {
 }
 
 TEST_CASE("those who wait in line in two engines wake each other, whoever has let go") {
-  Database database;
-  const Duration between_looks = 30s * std::min(slowness(), 6);
-  auto options = looking_every(between_looks);
-  options.fairness = Fairness::fifo;
-  auto one = database.engine(options), other = database.engine(options);
-  auto lock = one.try_lock("job");
-  REQUIRE(lock);
+  TwoEngines here;
   std::vector<std::future<bool>> waits;
   for (int i = 0; i < 6; ++i)
-    for (auto* engine : {&one, &other}) waits.push_back(waiting(*engine));
-  REQUIRE(eventually([&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 12; }));
+    for (auto* engine : {&here.one, &here.other}) waits.push_back(waiting(*engine));
+  REQUIRE(eventually([&] { return here.tickets() == 12; }));
   const Stopwatch time;
-  lock->release();
+  here.lock.release();
   for (auto& wait : waits) CHECK(wait.get());
-  CHECK(time.elapsed() < between_looks / 2);
+  CHECK(time.elapsed() < TwoEngines::between_looks / 2);
 }
 
 TEST_CASE("who waits behind a ticket of another engine hears that one's release, however long it holds the lock") {
-  Database database;
-  const Duration between_looks = 30s * std::min(slowness(), 6);
-  auto options = looking_every(between_looks);
-  options.fairness = Fairness::fifo;
-  auto one = database.engine(options), other = database.engine(options);
-  auto lock = one.try_lock("job");
-  REQUIRE(lock);
-  const auto tickets = [&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter"); };
-  auto first = std::async(std::launch::async, [&] { return other.try_lock_for("job", 4min); });
-  REQUIRE(eventually([&] { return tickets() == 1; }));
-  auto second = waiting(one);
-  REQUIRE(eventually([&] { return tickets() == 2; }));
-  lock->release();
+  TwoEngines here;
+  auto first = std::async(std::launch::async, [&] { return here.other.try_lock_for("job", 4min); });
+  REQUIRE(eventually([&] { return here.tickets() == 1; }));
+  auto second = waiting(here.one);
+  REQUIRE(eventually([&] { return here.tickets() == 2; }));
+  here.lock.release();
   auto held = first.get();
   REQUIRE(held);
-  std::this_thread::sleep_for(1500ms);  // what was listened to before is over by then
+  std::this_thread::sleep_for(1500ms);  // no statement that listens lasts as long: what is heard is asked for since
   const Stopwatch time;
   held->release();
   CHECK(second.get());
